@@ -334,7 +334,7 @@ function refuseRequest(state: State, qp: QueuePair, packet: Packet, fault: Fault
 }
 
 /**
- * Commits, answers, and leaves nothing of the frames received so far undone, but for long READs.
+ * Commits, answers, and leaves nothing of the frames received so far undone, except for long READs.
  * `urgent` is about to be refused, or told of a gap.
  */
 function settleBurst(state: State, urgent: QueuePair | null): void {
@@ -406,7 +406,8 @@ function giveUpMessage(state: State, qp: QueuePair): void {
 /**
  * Calls each station that has something, in this order, and runs what they put into the list: a
  * burst that only brings records calls none. What a station sends goes out by the ones after it:
- * hints and notices about memory are posted, and the initiators send them. Returns as `settle` does.
+ * hints and notices about memory are posted, and the initiators send them. Returns as `settle`
+ * does.
  */
 function serveStations(state: State, now: number): number {
   const { hostWork } = state

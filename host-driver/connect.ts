@@ -92,7 +92,7 @@ async function openPcieWay(
   { peer, own, capture, seed, timeoutMs }: ConnectOptions,
 ): Promise<Way> {
   for (const [name, value] of Object.entries({ own, capture })) {
-    if (value !== undefined) throw new ArgumentError(`${name}: the own card makes the frames`)
+    if (value !== undefined) throw new ArgumentError(`${name}: the local card makes the frames`)
   }
   if (target instanceof PcieDevice) return new PcieWay(target, peer ?? null, false)
   const at = parsePcieTarget(target)

@@ -117,7 +117,7 @@ export class Dpu {
   /**
    * The verbs: protection domains, memory regions, completion queues and queue pairs of your own
    * beside the one that this connection has, to the same DPU and in the name of the same client.
-   * They are not made anew by themselves.
+   * They are not made again by themselves.
    */
   get verbs(): VerbsContext {
     this.check()
@@ -149,8 +149,9 @@ export class Dpu {
   }
 
   /**
-   * Removes a region for ever: its records are gone, its key names nothing, and requests that are
-   * under way into it are refused. Its room is free when the card has cleared it (`status().work`).
+   * Removes a region permanently: its records are gone, its key names nothing, and requests that
+   * are under way into it are refused. Its room is free when the card has cleared it
+   * (`status().work`).
    */
   async remove(name: string): Promise<void> {
     this.check()
@@ -364,7 +365,7 @@ export class Dpu {
       next = step.next
     }
     // The region counts repairs, not the steps: one that is asked for again finds nothing more, and
-    // idle time mends between two of them. A DPU that has started anew counts from 0.
+    // idle time mends between two of them. A DPU that has started again counts from 0.
     const { repaired } = await management.open(name, options.protectionDomain ?? 0)
     const repairedBefore = repaired < info.repaired ? 0 : info.repaired
     return { ...total, repaired: repaired - repairedBefore, repairedBefore }
@@ -388,7 +389,7 @@ export class Dpu {
   }
 
   /**
-   * Makes the connection anew: after a restart of the DPU, or to be sure. Every write that was on
+   * Makes the connection again: after a restart of the DPU, or to be sure. Every write that was on
    * its way is resolved by asking the part, and sent again where it is not durable. It happens by
    * itself when the DPU stops answering, unless the option `reconnect` is false.
    */

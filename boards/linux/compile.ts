@@ -166,7 +166,7 @@ function generatedHeaders(): string {
 }
 
 /**
- * How our files are compiled: anew where any header of those folders has changed, or `made`, which
+ * How our files are compiled: again where any header of those folders has changed, or `made`, which
  * stands for whatever else the file takes in.
  */
 function ownCompiler(

@@ -26,7 +26,7 @@ export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
 export const AOT: string = join(ROOT, 'boards/linux/aot')
 /** The sources of the translator, which is a program of the build. */
 const TRANSLATOR: string = join(AOT, 'translate')
-/** What was seen of the firmware: `npm run bench:native -- --learn` writes it anew. */
+/** What was seen of the firmware: `npm run bench:native -- --learn` writes it again. */
 export const PROFILE: string = join(ROOT, 'boards/linux/firmware.profile')
 const HOT = '// hot path'
 /** Names of files in programs begin at the repository: the same ones, wherever it lies. */
@@ -126,7 +126,7 @@ function tellLost(program: Program, made: string, say: (line: string) => void): 
   if (lost.length === 0) return
   const name = basename(PROFILE)
   const what = `${lost.length} of its ${count} functions are in the bundle no more`
-  say(`${name}: ${what}, which only costs speed; npm run bench:native -- --learn makes it anew`)
+  say(`${name}: ${what}, which only costs speed; npm run bench:native -- --learn makes it again`)
 }
 
 /** The objects of the engine as it comes, which translates nothing. */

@@ -13,7 +13,7 @@
  * the card serves the host whose life stands in `serves`; a session begins with registers of 0.
  *
  * Invariants:
- * - Every word has one writer, but for the registers, which the card sets to 0 when a session
+ * - Every word has one writer, except for the registers, which the card sets to 0 when a session
  *   begins. All is read and written by plain calls, one behind the other: the element, the write
  *   pointer, the entry of the ring, its count. Who reads the count first and the entry then finds
  *   it whole.

@@ -5,7 +5,7 @@
  * - The root is the kernel's modules, our init, the supervisor, perdured, the signed bundle, keys
  *   and configurations of this start, and nothing else; the same of these give the same bytes.
  * - What is fetched or compiled is kept by the hash of what it is made of: a second start makes
- *   nothing anew.
+ *   nothing again.
  */
 
 import { createHash } from 'node:crypto'

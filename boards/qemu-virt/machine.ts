@@ -74,7 +74,7 @@ interface Ended {
 const START_MS = 120_000
 const STOP_MS = 10_000
 
-/** How often ports are chosen anew for a start. */
+/** How often ports are chosen again for a start. */
 const PORT_TRIES = 5
 
 /** Lines of the machine's log that are kept. */

@@ -7,7 +7,7 @@
  * - It is CRC-32 (polynomial 0xEDB88320, reflected) over eight bytes of ones, which stand for the
  *   absent local route header, then the IP header to the pad, with every field that a router may
  *   change replaced by ones (wire-format 2.1; IBTA annex A17).
- * - The frame is only read, but for the four bytes that `fillIcrc` writes.
+ * - The frame is only read, except for the four bytes that `fillIcrc` writes.
  *
  * Headers are masked in a copy of at most 64 bytes. Short frames go through eight tables, because
  * a call of zlib costs as much as 100 bytes of that; long ones go to zlib, which is faster by far

@@ -12,7 +12,7 @@
  * Invariants:
  * - A queue pair has one batch. What became of it is remembered until the next one begins.
  * - Indexes grow within a burst, and the operation of index i is the first one's plus i.
- * - A bit of the bitmap that is set is the truth for ever: that record was durable.
+ * - A bit of the bitmap that is set is the truth permanently: that record was durable.
  */
 
 import type { CommandList } from '../board/command-list.ts'

@@ -91,7 +91,7 @@ export const FAULTS: readonly FaultRow[] = [
     'STALE_CONNECTION',
     'drop',
     0,
-    'a peer connected anew without an end of the connection before',
+    'a peer connected again without an end of the connection before',
   ),
   faultRow('BELL', 'drop', 0, 'the host says that it finished what it was not asked'),
   faultRow('DUPLICATE', 'drop', 0, 'a PSN that was taken before: answered again, never executed'),

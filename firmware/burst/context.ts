@@ -30,7 +30,7 @@ export interface BurstState {
   stores: number
   /** Owners that a failed list refuses: scratch of burst.ts. */
   readonly refusals: Float64Array
-  /** Stores since the last fence, but for those of commits. */
+  /** Stores since the last fence, except for those of commits. */
   unfenced: number
 }
 

@@ -92,7 +92,7 @@ export function isOnRecord(job: Job): boolean {
 }
 
 /**
- * Has one of the jobs, but for `except`, that operation, and not come to its end? One that waits
+ * Has one of the jobs, except for `except`, that operation, and not come to its end? One that waits
  * may still make it durable.
  */
 export function isOnItsWay(

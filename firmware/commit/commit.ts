@@ -16,7 +16,7 @@
  * Between F2 and F3: A is `new`, B `old`, both whole; the lane says A or B; either is right, as
  *   nothing was acknowledged.
  * Between F3 and F4: the lane says B: A is whole and `new`, it goes over B, torn or not.
- * Behind F4: A and B are `new`; the lane may say B for ever: A over B changes nothing.
+ * Behind F4: A and B are `new`; the lane may say B permanently: A over B changes nothing.
  *
  * In order (X-5, P4-13; D-10). A record of a batch in order is `chained`: it must not outlive the
  * record of the operation before it. Its lane says how far before it that one's lane is, if both
@@ -197,7 +197,7 @@ export interface Commit extends Pending {
   refused: boolean
   /** Items of the group that closed the part: not all of their first copies are sure to stay. */
   doubtful: number
-  /** Which operations are durable, for ever. */
+  /** Which operations are durable, permanently. */
   readonly operations: Operations
   /** Appends the acknowledgements that are due when so many copies are durable. */
   acknowledge: (copies: number) => void

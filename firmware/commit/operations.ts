@@ -1,6 +1,6 @@
 // hot path
 /**
- * The durable operation table: operations are named for ever (D-6, P2-27, G2-2, G2-5; X-3).
+ * The durable operation table: operations are named permanently (D-6, P2-27, G2-2, G2-5; X-3).
  *
  * A retry may come from another connection or after a restart, where PSNs mean nothing. Then the
  * table knows whether the operation is durable: if so it is acknowledged again and not executed,
@@ -22,8 +22,8 @@
  * - A line torn by a cut fails its check code, and the other line of the client stands: before F3
  *   the second, durable since the group before; what the torn one would have added is in the lanes
  *   of its group. Behind F3 the first.
- * - Lanes are cleared, or written anew, behind F4 only, and by recovery only behind the fences that
- *   make its own lines durable.
+ * - Lanes are cleared, or written again, behind F4 only, and by recovery only behind the fences
+ *   that make its own lines durable.
  * - The line that is written first is never the one that alone is whole: a start writes the line
  *   that is not whole, or behind, once more, and idle time looks at both (`scrubLines`).
  * - A record of which the medium refuses copy B may be in the first line. If it cannot be settled,

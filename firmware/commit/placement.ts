@@ -12,7 +12,7 @@
  * - What was shown holds for one life of the host: while card and host have power, the link is up,
  *   the epoch of its queues stays, and every read that is to push writes is answered. When one of
  *   these ends nothing is shown any more, as the host may be another one, or the same one set up
- *   otherwise (faults B1, B2): what lies there is read, and not written, until it is probed anew.
+ *   otherwise (faults B1, B2): what lies there is read, and not written, until it is probed again.
  * - A region whose placement is not the one that was shown is read, and not written: a platform
  *   that was set otherwise meanwhile loses no acknowledged record (fault H6).
  */

@@ -31,7 +31,7 @@ const SHARED_SILENCE_US: number = 2 * REPEAT_US
 /**
  * Makes room for the sender of that packet where every place is connected: the peer that was silent
  * for longest, and for a while, is told that its connection is over. Who died without a word does
- * not keep others out for ever.
+ * not keep others out permanently.
  */
 export function dismissSilent(state: ConnectContext, packet: Packet): void {
   const { connections } = state

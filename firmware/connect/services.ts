@@ -3,7 +3,7 @@
  *
  * Invariant: a port publishes one region; a service says where the region is, in the
  * private data of REP, and grants nothing that the region does not. Services are forgotten with the
- * power: keys are drawn anew then, and who publishes says so again.
+ * power: keys are drawn again then, and who publishes says so again.
  *
  * A plain client gets the descriptor that its form asks for. A client that shows a capability block
  * gets ours, whatever the form.

@@ -34,7 +34,7 @@ const NAK_STATUS: readonly number[] = [
   el.WC_REM_OP_ERR,
 ]
 
-/** Begins to say how the element ended: `host.completion`, but for what is special of it. */
+/** Begins to say how the element ended: `host.completion`, except for what is special of it. */
 export function describeEnd(state: HostContext, status: number): void {
   const { element, completion } = state.host
   blankOut(completion)

@@ -25,7 +25,7 @@ import { rememberGroup } from './receipt.ts'
 import { tellRecords } from './record-end.ts'
 
 /**
- * Sends the receive-ACKs that are due, but for queue pairs with operations that must be answered
+ * Sends the receive-ACKs that are due, except for queue pairs with operations that must be answered
  * first, or with stores that must be durable first.
  */
 export function sendAcks(state: TransportState & BurstState): void {

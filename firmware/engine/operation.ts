@@ -115,7 +115,7 @@ function isOfRequest(fault: Fault): boolean {
 
 /**
  * May that operation be durable now, or later, though it cannot be acknowledged just now? Nobody is
- * sure of it; or it is durable, and another write of its slot is under way; or a job, but for
+ * sure of it; or it is durable, and another write of its slot is under way; or a job, except for
  * `except`, has it.
  */
 export function isOpenOperation(

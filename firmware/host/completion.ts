@@ -144,7 +144,7 @@ export function blankOut(into: Completion): void {
 }
 
 /**
- * Zone 3 of a completion queue was read anew: it may have been armed behind its last completion,
+ * Zone 3 of a completion queue was read again: it may have been armed behind its last completion,
  * and then entries that the host has not taken are to be told of.
  */
 export function refreshCompletions(host: HostQueues, list: CommandList, place: number): void {

@@ -66,7 +66,7 @@ export const WQE_ENTRIES = 57
 export const WQE_FURTHER_COPIES = 58
 export const WQE_STAMP_AGAIN = 60
 
-/** In the address of a datagram: MAC, six bytes, then IPv4, four bytes at 24; zeros: own card. */
+/** In the address of a datagram: MAC, six bytes, then IPv4, four bytes at 24; zeros: local card. */
 export const AH_MAC: number = WQE_ADDRESS
 export const AH_IPV4: number = WQE_ADDRESS + 8
 
@@ -133,7 +133,7 @@ export const SGE_LKEY = 12
  *   40 address (64), of the record or the bytes at the peer; MAC, six bytes, of who sent a datagram
  *      of ASSOCIATE and BLOCK_SIZE operation and address are the words of the BSETH that was
  *      answered: the first one in the upper half of operation, the last in the lower of address
- *   48 incarnation u32, of the part that answered; IPv4 of who sent a datagram; zeros: own card
+ *   48 incarnation u32, of the part that answered; IPv4 of who sent a datagram; zeros: local card
  *   52 source queue pair u32                          56 pointer u32, units taken of that queue
  *   60 stamp u32, again
  */

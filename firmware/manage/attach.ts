@@ -5,8 +5,8 @@
  * Invariants:
  * - Asked again for the same name, address and client, the answer is that of the relay there is; it
  *   says that it is connecting until it is connected, so the client asks until it is.
- * - A relay without a connection takes no record; asked for again it connects anew. Its key is then
- *   another one.
+ * - A relay without a connection takes no record; asked for again it connects again. Its key is
+ *   then another one.
  */
 
 import { assert } from '../board/assert.ts'
@@ -133,7 +133,7 @@ function isBroken(state: ManageContext, place: number, link: Link): boolean {
   return true
 }
 
-/** The connection is over. The region stays, and takes nothing until it is connected anew. */
+/** The connection is over. The region stays, and takes nothing until it is connected again. */
 function endAttachment(state: RequestState & ManageState, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
   attachment.link = null

@@ -210,7 +210,7 @@ function scanEverything(state: ThroughContext): void {
 /**
  * Scans a region; one in the host's memory again at every start until it was written back, or past
  * its caches until it was scanned with its placement shown: what a start repairs may lie in them.
- * One that is only being made has nothing to lose: it is made anew.
+ * One that is only being made has nothing to lose: it is made again.
  */
 function scanWhole(state: ThroughContext, region: Region): void {
   if (isForming(state.superblock, region.index)) return

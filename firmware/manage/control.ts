@@ -340,7 +340,7 @@ function openRegion(call: Call): Fault {
   return PASS
 }
 
-/** The region ends for ever (remove.ts). */
+/** The region ends permanently (remove.ts). */
 function remove(call: Call): Fault {
   const { state, bytes, at } = call
   const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))

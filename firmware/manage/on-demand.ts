@@ -197,7 +197,7 @@ export function tellState(call: Call): Fault {
   } else if (kind === STATUS_RESET || kind === mad.ON_DEMAND_READY) {
     translation.condition[place] = mad.ON_DEMAND_READY
     if (kind === STATUS_RESET) clearPages(translation, place)
-    // Whoever forgot what was known begins anew.
+    // Whoever forgot what was known begins again.
     if (kind === STATUS_RESET || was !== mad.ON_DEMAND_READY) {
       regionEnded(state, region, STATUS_RESET)
     }

@@ -4,8 +4,8 @@
  * Invariants:
  * - A region is made by one call, or, where that takes longer than a slice, in the slices behind it
  *   (region-work.ts): whoever asks again is told that it is under way, until it is there.
- * - Its identity was never another's, and its check-code key is drawn anew: what a region before it
- *   has left in its room is valid in none of its slots (I8).
+ * - Its identity was never another's, and its check-code key is drawn again: what a region before
+ *   it has left in its room is valid in none of its slots (I8).
  */
 
 import { random32 } from '../board/context.ts'

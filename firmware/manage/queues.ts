@@ -69,7 +69,7 @@ export const FOR_ANYBODY: readonly number[] = [
   mad.ATTRIBUTE_CACHE,
 ]
 
-/** Those that only our own host may ask; each of them is executed once, but for REPEATABLE. */
+/** Those that only our own host may ask; each of them is executed once, except for REPEATABLE. */
 export const FOR_THE_HOST: readonly number[] = [
   mad.ATTRIBUTE_CREATE_CQ,
   mad.ATTRIBUTE_CREATE_QP,

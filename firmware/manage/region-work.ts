@@ -10,14 +10,14 @@
  *   not answered. What was stored lies in room that is free.
  * - A region through the host's caches joins it as forming, at once. Its slots are stored in slices
  *   too, by the job that has them written back (placement/through-store.ts): until then it takes no
- *   record, and a cut, or another agent, begins that anew.
+ *   record, and a cut, or another agent, begins that again.
  * - A region that was removed is none from the fence on that marks its entry (remove.ts). Its room
  *   is filled with zeros before it is free, so no later region shows what it held; a cut resumes
  *   that from its begin. A line that the medium does not take stays as it is, and no other one:
  *   what it holds is valid under no key and no identity that will ever be again.
  * - Where nothing may be stored now, a making ends, and says why; what resumes waits, and lets
  *   others go before it. In the host's memory a work is done in one life of its host, or begins
- *   anew.
+ *   again.
  */
 
 import { copyClean, fenceFor, resultOf, runAll } from '../board/command-list.ts'
@@ -147,7 +147,7 @@ function findWork(state: ManageContext): void {
 function leaveWork(state: ManageState, fault: Fault): void {
   const { work } = state
   if (work.kind === WORK_MAKE) work.fault = fault
-  // A host that did not answer is asked again when it has shown its memory anew (`noteWork`). What
+  // A host that did not answer is asked again when it has shown its memory again (`noteWork`). What
   // may not be stored now waits until it may.
   else if (fault === DMA) work.live = false
   work.kind = WORK_NONE

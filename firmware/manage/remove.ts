@@ -1,5 +1,5 @@
 /**
- * REMOVE: a region ends for ever.
+ * REMOVE: a region ends permanently.
  *
  * Invariants:
  * - It ends with the fence that marks its entry in the superblock: a cut before that leaves it as

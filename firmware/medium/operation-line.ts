@@ -21,7 +21,7 @@
  * - A line says "durable" only of operations that were recorded with `addOperation`. Ids from 0
  *   down do not exist and count as durable, so that a client that begins with 1 leaves no gap.
  * - An id that was passed over is a gap: not durable. When it leaves the bitmap, `below` begins
- *   anew behind it, so a gap is forgotten as "not known", never as "durable".
+ *   again behind it, so a gap is forgotten as "not known", never as "durable".
  * - An id is durable, or not, or forgotten (`mayBeForgotten`): under the bitmap and `below`, or a
  *   clear bit among the lowest that say nothing. "Not durable" is said only of what is not.
  * - Of a client that was forgotten, any id may be forgotten, until it asks for a new one: all that

@@ -2,7 +2,7 @@
  * Regions: what a remote key gives access to, and where its bytes lie.
  *
  * Invariants:
- * - A key is 32 bits of which 27 are random, drawn anew at every power-on: a key of an earlier
+ * - A key is 32 bits of which 27 are random, drawn again at every power-on: a key of an earlier
  *   incarnation, or a guessed one, names nothing. Its low five bits are the region's place in the
  *   table, so a look-up is one load and one comparison.
  * - Copy `c` of slot `s` lies at `base + c * areaBytes + s * stride`, and nowhere else; slots are

@@ -315,7 +315,7 @@ export function readEntry(sb: Superblock, index: number): RegionEntry {
   }
 }
 
-/** Is the region not yet formatted for good? Then it is formatted anew at every start. */
+/** Is the region not yet formatted for good? Then it is formatted again at every start. */
 export function isForming(sb: Superblock, index: number): boolean {
   return (sb.words[placementAt(index)]! & FORMING) !== 0
 }

@@ -12,8 +12,8 @@
  *   and passed over; one that says too much ends the agent (fault H1) and its queue, and is never
  *   believed later. A SEND of another queue earns nothing.
  * - A new agent has finished nothing, and has a life of its own: whatever was asked before it is
- *   stored and asked again (through.ts). One whose host is gone, or has begun anew, is gone with it
- *   (H4), and earns nothing from that moment on.
+ *   stored and asked again (through.ts). One whose host is gone, or has begun again, is gone with
+ *   it (H4), and earns nothing from that moment on.
  * - A SEND completes behind the PERSIST_ACKs that it earned.
  */
 

@@ -51,7 +51,7 @@ export function relayReady(
   const { qp, clientHigh, clientLow } = relayOf(state, region)
   if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
   const initiator = findInitiator(state, qp)
-  // Without a link the host's connection ends: the host makes both anew, and sends it again.
+  // Without a link the host's connection ends: the host makes both again, and sends it again.
   if (initiator === null) return NOT_DURABLE
   let buffers = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) buffers += 1

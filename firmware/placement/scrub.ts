@@ -15,7 +15,7 @@
  *   the list is full, in its turn.
  * - One past the host's caches that a start could not look at, as its host was away, takes no
  *   writes until such a look at all of it, which is the first thing that is done when the host has
- *   shown its memory. In one life of the host, or it begins anew.
+ *   shown its memory. In one life of the host, or it begins again.
  */
 
 import { count, isArmed } from '../board/context.ts'
@@ -99,7 +99,7 @@ export function scrub(state: ServeContext): number {
   if (at.slot < region.slots) {
     const last = sliceEnd(region, at.slot)
     const fault = scanNow(state, region, at.slot, last)
-    // A host that hangs is not asked again before it has shown its memory anew.
+    // A host that hangs is not asked again before it has shown its memory again.
     if (fault === DMA && isDue(state, region)) state.recovery.unscanned[region.index] = LOOK_WAITS
     at.slot = last
     return waitUs

@@ -184,7 +184,7 @@ function isInitial({ sequenceLow, sequenceHigh }: SlotHeader): boolean {
   return (sequenceLow | sequenceHigh) === 0
 }
 
-/** Makes the records in slots [first, last) whole, but for those that a job is writing. */
+/** Makes the records in slots [first, last) whole, except for those that a job is writing. */
 function rescanSlots(state: ThroughContext, region: Region, first: number, last: number): number {
   const { recovery, superblock } = state
   const lost = lostCount(superblock)

@@ -428,7 +428,7 @@ function firstDone(state: RecordContext, job: Job): void {
     goOnWith(state, job, 1)
     return
   }
-  // The lane says A for ever: only the next start decides, and until then B is what is shown.
+  // The lane says A permanently: only the next start decides, and until then B is what is shown.
   job.hidden = 1
   if (resultOf(list, failed) === MEDIA_ERROR) noteUnsettled(state, item)
   else commit.closed = closedBy(resultOf(list, failed))

@@ -2,14 +2,14 @@
  * Datagrams of the host: what it sends from queue 0, and what comes back into queue 1. QP 1, the
  * general service interface, is the card's; its host is one of those that speak to it.
  *
- *   element of queue 0 ──▶ own card: waits for the end of the burst (host/host-calls.ts)
+ *   element of queue 0 ──▶ local card: waits for the end of the burst (host/host-calls.ts)
  *                     └──▶ another:  a UD SEND from QP 1 to QP 1
  *
  * Invariants:
  * - A datagram is taken once, whole, as it was in the copy of its element; one that says nothing is
  *   counted and forgotten, as on the wire: its completion says that it was sent.
- * - The completion of one that came says who sent it; that the own card did, nobody on the network
- *   can make it say.
+ * - The completion of one that came says who sent it; that the local card did, nobody on the
+ *   network can make it say.
  * - Whatever comes, and however much, ends nothing: what finds no element or no room is dropped and
  *   counted.
  */
@@ -127,7 +127,7 @@ export function deliverDatagram(
   if (fault !== PASS) count(state, fault)
 }
 
-/** Could the host have asked whoever sent that? It asks by IPv4; and zeros are the own card. */
+/** Could the host have asked whoever sent that? It asks by IPv4; and zeros are the local card. */
 function hasSender(state: BoardState, packet: Packet): boolean {
   const { bytes } = state
   if (packet.ipVersion !== 4) return false

@@ -1,6 +1,6 @@
 // hot path
 /**
- * Elements of a local queue: requests of the host to the part of its own card, without a wire.
+ * Elements of a local queue: requests of the host to the part of its local card, without a wire.
  *
  * Invariants:
  * - They are judged as if they came over the wire: what draws a NAK there ends the queue here; what

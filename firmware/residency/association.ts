@@ -48,7 +48,7 @@ export interface Association {
 
   /** Changes are told. */
   optedIn: boolean
-  /** The kind of notice that says why nothing more is told until the region begins anew; or 0. */
+  /** The kind of notice that says why nothing more is told until the region begins again; or 0. */
   outage: number
   periodUs: number
   threshold: number
@@ -59,7 +59,7 @@ export interface Association {
   sequence: number
   /** A message is under way; a second one waits for its end. */
   underWay: boolean
-  /** The counts are not those of this size or range: they have to be taken anew. */
+  /** The counts are not those of this size or range: they have to be taken again. */
   stale: boolean
 
   /** Absent units of each block; what was told, and whether it stands in the queue. */
@@ -173,7 +173,7 @@ export function endAssociation(a: Association): void {
   a.life = a.underWay ? ENDING : FREE
 }
 
-/** From here on blocks have that size; the counts have to be taken anew. */
+/** From here on blocks have that size; the counts have to be taken again. */
 export function setSize(a: Association, sizeLog2: number): void {
   a.sizeLog2 = sizeLog2
   a.blocks = Math.ceil(a.length / 2 ** sizeLog2)
@@ -183,7 +183,7 @@ export function setSize(a: Association, sizeLog2: number): void {
   clearWatch(a)
 }
 
-// ---- counting anew -----------------------------------------------------------------------------
+// ---- counting again -----------------------------------------------------------------------------
 
 /** Forgets every count: all blocks are ready, until `countAbsent` says what is not there. */
 export function beginCount(a: Association): void {
@@ -322,7 +322,7 @@ export function beginOutage(a: Association, kind: number): void {
   a.outage = kind
 }
 
-/** The region begins anew: that is said, and then the status of all of it. */
+/** The region begins again: that is said, and then the status of all of it. */
 export function endOutage(a: Association): void {
   dropNews(a, STATUS_RESET)
   a.outage = 0

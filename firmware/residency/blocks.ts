@@ -83,7 +83,7 @@ export interface Blocks {
   askAtUs: number
   /** It is asked for at that time also if nobody wants it, unless something is heard, µs. */
   refreshAtUs: number
-  /** Room for the other size while blocks are mapped anew. */
+  /** Room for the other size while blocks are mapped again. */
   spareStates: Uint8Array
   spareHints: Float64Array
 }

@@ -56,7 +56,7 @@ export function composeNotice(
   return composeChanges(a, into, bytes, at, room)
 }
 
-/** Forget what you know of this region. Where it begins anew, all of it is told behind this. */
+/** Forget what you know of this region. Where it begins again, all of it is told behind this. */
 function composeEnd(a: Association, into: Mseth): number {
   into.kind = a.endKind
   into.negative = a.endKind !== STATUS_RESET

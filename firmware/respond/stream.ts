@@ -10,7 +10,7 @@
  *   so; and what is still on its way behind that one waits until the peer has gone back.
  * - The key is looked at again in every turn, and its bytes are delivered once before they are
  *   sent: a turn that cannot be is refused at the PSN of its first packet.
- * - A duplicate of a part of it begins anew from there: the peer lost what came behind.
+ * - A duplicate of a part of it begins again from there: the peer lost what came behind.
  * - Of memory registered on demand a turn sends what is there, and every turn looks the pages up
  *   again. Where the next page is away, the READ pauses, and keeps nobody waiting, until pages have
  *   come, or it is time to ask for that one again.

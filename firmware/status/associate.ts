@@ -13,7 +13,7 @@
  * - A wish that can be had is in force from its answer on; instead of any other the nearest size
  *   is offered, which is not in force until the requester proposes exactly that. Without one the
  *   block is the whole of what was associated.
- * - ASSOCIATE begins the association anew, with everything that it says; BLOCK_SIZE changes size
+ * - ASSOCIATE begins the association again, with everything that it says; BLOCK_SIZE changes size
  *   and flags alone.
  * - An answer stands behind everything before its request. A duplicate is answered from what it
  *   asks and what can be had now, and changes nothing.

@@ -65,7 +65,7 @@ export function findWatch(state: QueueState, pair: HostPair, rkey: number): Watc
   return null
 }
 
-/** Begins one, or begins it anew; false if there is no place for another. Nothing is known. */
+/** Begins one, or begins it again; false if there is no place for another. Nothing is known. */
 export function beginWatch(
   state: HostState & QueueState,
   pair: HostPair,

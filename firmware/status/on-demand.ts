@@ -10,14 +10,14 @@
  * - The pages are looked up before the PSN of a packet is consumed: one that is refused for a page
  *   has changed nothing, and comes again. What was accepted is carried out by the end of its burst,
  *   and pages are taken by control calls, which are executed behind it (core.ts): a translation
- *   holds from its look-up to the last command that uses it. But for a host that goes: then nothing
- *   accepted is answered any more (KEY).
+ *   holds from its look-up to the last command that uses it. Except for a host that goes: then
+ *   nothing accepted is answered any more (KEY).
  * - A host that takes a page waits for the answer to UNMAP. That is a posted write, composed when
  *   every list with the old translation has run: reads were completed then, and posted writes
  *   arrive in their order (PCIe Base 2.4.1). So no byte reaches a frame that was taken.
  * - A request needs PAGES_AT_ONCE pages at once at the most, those at its begin: of a longer WRITE
  *   every packet needs its own, a longer READ is answered in turns and pauses (stream.ts).
- * - Requests that need many pages each may take them from one another for ever, where the host has
+ * - Requests that need many pages each may take them from one another forever, where the host has
  *   few frames. So who has waited for too long has a turn, the longest first, and meanwhile no page
  *   is asked for on behalf of another: it gets all of its own, and is served.
  * - Nothing here is durable, and nothing says so: WRITE_PERSIST, atomics and FLUSH are not granted.
@@ -199,7 +199,7 @@ function mayAsk(state: TransportState & OrderedState, qp: QueuePair, now: number
   const { pageTurn } = state
   if (qp.absentUs === Infinity) qp.absentUs = now
   const holder = pageTurn.qp
-  // Who has had its turn waits anew, or does not come any more.
+  // Who has had its turn waits again, or does not come any more.
   if (holder !== null && (now >= pageTurn.untilUs || holder.state !== STATE_OPEN)) {
     holder.absentUs = holder === qp ? now : Infinity
     pageTurn.qp = null

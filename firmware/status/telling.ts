@@ -16,7 +16,7 @@
  *   regions keeps nobody waiting for longer than that.
  * - Of a persistent region nothing is looked for while nothing can have changed (readiness.ts). Is
  *   the part closed, or not armed, its regions cannot be used, and that is told; when it serves
- *   again, they begin anew.
+ *   again, they begin again.
  */
 
 import { type BoardState, isArmed } from '../board/context.ts'
@@ -139,7 +139,7 @@ export function pageChanged(
 }
 
 /**
- * The region fails (STATUS_ERROR) or cannot be used (STATUS_UNAVAILABLE); or it begins anew
+ * The region fails (STATUS_ERROR) or cannot be used (STATUS_UNAVAILABLE); or it begins again
  * (STATUS_RESET).
  */
 export function regionEnded(state: ResidencyState, region: Region, kind: number): void {
@@ -302,7 +302,7 @@ function takeOfferAnswer(state: BoardState, a: Association, work: Work, request:
 
 // ---- looking -----------------------------------------------------------------------------------
 
-/** Finds out what is to be told: counts anew where that is due, and looks at what may change. */
+/** Finds out what is to be told: counts again where that is due, and looks at what may change. */
 function lookForChanges(state: ServeContext, a: Association, region: Region): void {
   if (region.kind === KIND_ON_DEMAND) {
     if (a.stale) countPages(state, a, region)

@@ -2,7 +2,7 @@
 /**
  * Answers: the frames that the responder sends, composed in the transmit places.
  *
- * Invariant: a frame is complete but for its ICRC before its TRANSMIT is in the list; an
+ * Invariant: a frame is complete except for its ICRC before its TRANSMIT is in the list; an
  * acknowledged PSN is one that was accepted (wire-format 3.5, ghost ACKs) and never passes a
  * request whose own response is still to come (3.6), nor a store whose acknowledgement is withheld
  * until it is durable (D-9); the syndrome of an acknowledgement says "no credits" (31). Every

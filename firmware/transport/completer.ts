@@ -205,7 +205,7 @@ function acknowledge(q: Requester, psn: number, nowUs: number): void {
   }
 }
 
-/** A whole message is with the responder: the end of it, but for a persist. */
+/** A whole message is with the responder: the end of it, except for a persist. */
 function taken(q: Requester, request: Request, nowUs: number): void {
   if (request.kind === WRITE_PERSIST) {
     if (!request.received) setReceived(q, request, nowUs)
@@ -221,7 +221,7 @@ function setReceived(q: Requester, request: Request, nowUs: number): void {
   q.hooks.received(request)
 }
 
-/** Moves the oldest unacknowledged PSN on; this is progress, so every retry count starts anew. */
+/** Moves the oldest unacknowledged PSN on; this is progress, so every retry count starts again. */
 function advanceUnacked(q: Requester, count: number, nowUs: number): void {
   const request = requestAt(q, q.unacked)
   const behind = psnDistance(q.cursorPsn, q.unackedPsn) < count

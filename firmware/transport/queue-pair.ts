@@ -324,7 +324,7 @@ export interface QueuePairOptions {
 
 /**
  * A number for a new queue pair, or -1. A free place is taken first, then one in the error state,
- * which is silent for ever, then one that never was used: a flood of connections that do nothing
+ * which is silent permanently, then one that never was used: a flood of connections that do nothing
  * keeps nobody out.
  */
 export function freeNumber(table: QueuePairTable): number {

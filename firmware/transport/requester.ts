@@ -15,8 +15,8 @@
  * - A request that wants a response of its own (`isOrdered`) completes only by that response, in
  *   order. Whatever is answered beyond one that still waits tells that its response was lost
  *   (implied NAK, wire-format 3.8).
- * - A packet keeps its PSN for ever. Going back, asking again for a lost PERSIST_ACK and the end of
- *   a half-sent message all send the same packet under the same PSN, so the responder can tell a
+ * - A packet keeps its PSN permanently. Going back, asking again for a lost PERSIST_ACK and the end
+ *   of a half-sent message all send the same packet under the same PSN, so the responder can tell a
  *   repetition from a new request and never executes one twice (X-3).
  *
  * The queue knows no payload: it asks `emit` for packet `index` of a request. For a READ the index
@@ -183,7 +183,7 @@ export interface RequesterOptions {
   readonly retryCount?: number
   /** Tries after an RNR NAK; 7 is without end. */
   readonly rnrRetryCount?: number
-  /** How long RNR NAKs are borne without any progress between them, µs; for ever if absent. */
+  /** How long RNR NAKs are borne without any progress between them, µs; permanently if absent. */
   readonly rnrPatienceUs?: number
   /** How long a received record may go without a PERSIST_ACK before it is asked for again, µs. */
   readonly persistTimeoutUs?: number

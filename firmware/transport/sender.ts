@@ -11,7 +11,7 @@
  *   burst begins when the one before has its status.
  * - At most `readDepth` ordered requests are unanswered (IBTA 9.7.4.1); a fenced request is not
  *   begun while one is.
- * - Whatever waits has a timer, and every timer has a last try: nothing waits for ever, but for a
+ * - Whatever waits has a timer, and every timer has a last try: nothing waits forever, except for a
  *   responder that says so itself (RNR retry count 7).
  */
 
@@ -134,8 +134,8 @@ export function rewind(q: Requester): void {
 // ---- congestion --------------------------------------------------------------------------------
 
 /**
- * A congestion notification came for this queue pair: half the window closes, but for one packet.
- * It opens again by one PSN for each window that is acknowledged (`regain`).
+ * A congestion notification came for this queue pair: half the window closes, except for one
+ * packet. It opens again by one PSN for each window that is acknowledged (`regain`).
  */
 export function takeCongestion(q: Requester, nowUs: number): void {
   q.counts.congestions++

@@ -15,7 +15,7 @@
  *   F, B congestion was met, forward and backward           A acknowledgement wanted
  *
  * M, F, B and the reserved bits are not ours to judge: a receiver ignores them and a sender writes
- * 0, but for B, which makes a congestion notification what it is.
+ * 0, except for B, which makes a congestion notification what it is.
  */
 
 import { putU16, putU24, u16, u24 } from './bytes.ts'

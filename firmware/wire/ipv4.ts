@@ -91,7 +91,7 @@ export function writeIpv4(bytes: Uint8Array, at: number, from: Ipv4): void {
   writeIpv4Length(bytes, at, from.totalLength)
 }
 
-/** Sets the total length, bytes, and makes the checksum anew. */
+/** Sets the total length, bytes, and makes the checksum again. */
 export function writeIpv4Length(bytes: Uint8Array, at: number, totalLength: number): void {
   putU16(bytes, at + IPV4_TOTAL_LENGTH, totalLength)
   putU16(bytes, at + IPV4_CHECKSUM, ipv4Checksum(bytes, at))

@@ -58,7 +58,7 @@ export const MSETH_WORDS: number = MSETH_BYTES / 4
 /** Kinds of notice: blocks that changed; all blocks as they are now. */
 export const STATUS_CHANGE = 1
 export const STATUS_CURRENT = 2
-/** The region failed; it cannot be used now; it begins anew: forget what is known of it. */
+/** The region failed; it cannot be used now; it begins again: forget what is known of it. */
 export const STATUS_ERROR = 3
 export const STATUS_UNAVAILABLE = 4
 export const STATUS_RESET = 5

@@ -116,9 +116,9 @@ export interface Neighbour {
 }
 
 /**
- * Writes IPv6 header, message and one option behind it, 72 bytes at `ipAt`, but for the addresses
- * and the checksum: the caller puts source, destination, target and the option's address where they
- * belong and then calls `sealNeighbour`.
+ * Writes IPv6 header, message and one option behind it, 72 bytes at `ipAt`, except for the
+ * addresses and the checksum: the caller puts source, destination, target and the option's address
+ * where they belong and then calls `sealNeighbour`.
  */
 export function writeNeighbour(bytes: Uint8Array, ipAt: number, from: Neighbour): void {
   const at = ipAt + IPV6_BYTES

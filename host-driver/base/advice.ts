@@ -14,7 +14,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   LEVEL: 'Ask for at most as many durable copies as the region keeps.',
   STAGING: 'Too many long records at once; send this one again.',
   IN_DOUBT: 'Start the part again, then read the record.',
-  PLACEMENT_UNKNOWN: 'Run the registrar on the target machine; it probes anew after every start.',
+  PLACEMENT_UNKNOWN: 'Run the registrar on the target machine; it probes again after every start.',
   OWN_HOST:
     'In its own memory the host stores and flushes itself, or connects to another card; ' +
     "to a region of another DPU it connects by that DPU's address (`peer`).",
@@ -25,7 +25,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   // batches
   PERDURE_NOT_ACCEPTED: 'Nothing is promised of it; see to the other, then send both once more.',
   BATCH_ABORTED: 'Nothing is promised of it; send it again.',
-  CONDITION: 'Read the record, decide anew, then expect the sequence that it has.',
+  CONDITION: 'Read the record, decide again, then expect the sequence that it has.',
   BATCH_FIELDS: 'Give the records of a batch one region, other slots and consecutive operations.',
   BATCH_TIME: 'It is as it was; send it again, all of its batch without a pause.',
   BATCH_ROOM: 'Too many batches at once; send this one again, or a smaller one.',
@@ -34,7 +34,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",
   FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if it may go.',
   NEWER: 'Nothing was changed; use the version that formatted it.',
-  OLDER: 'Nothing was changed; read it out with the version that formatted it, then format anew.',
+  OLDER: 'Nothing was changed; read it out with the version that formatted it, then format again.',
   DAMAGED: 'Nothing was changed; keep the image, and restore the part from its copy.',
   TRUNCATED: 'Nothing was changed; find the rest of the image.',
   FORMATTED: 'Open the regions that are there; formatting twice would lose them.',
@@ -58,7 +58,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   PERDURE_UNREACHABLE: 'See that the card is on, and reachable there; then ask again.',
   // transport
   REM_INV_REQ_ERR: 'The DPU does not serve such a request; are driver and firmware of one version?',
-  REM_ACCESS_ERR: 'The key, the rights or the range were refused; open the region anew.',
+  REM_ACCESS_ERR: 'The key, the rights or the range were refused; open the region again.',
   REM_OP_ERR: "The part could not do it; look at 'perdure inspect'.",
   RETRY_EXC_ERR: 'The DPU does not answer; is it up and reachable?',
   RNR_RETRY_EXC_ERR: 'The DPU stayed busy; retry later.',

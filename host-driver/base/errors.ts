@@ -89,7 +89,7 @@ export class NotAccepted extends PerdureError {
   }
 }
 
-/** How a request can end; the LOC_ ones only where our own card has looked at it. */
+/** How a request can end; the LOC_ ones only where the local card has looked at it. */
 export type EndStatus =
   | WcStatus
   | 'LOC_LEN_ERR'

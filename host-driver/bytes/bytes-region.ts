@@ -72,7 +72,7 @@ export class BytesRegion extends RemoteMemory {
   /**
    * Has the DPU tell which blocks of the region are ready (source 5). Resolves when their status
    * was told. Accesses of this region then hint at what is not ready and wait for it, at most for
-   * the prefetch time. Rejects with LOC_QP_OP_ERR over the queues of an own card.
+   * the prefetch time. Rejects with LOC_QP_OP_ERR over the queues of an local card.
    */
   watch(options: WatchOptions = {}): Promise<Watch> {
     const { connection, open } = this

@@ -13,7 +13,7 @@
  * - What a queue has to say is said to it: completions to their elements, events to their queues;
  *   a doorbell or an interrupt that got lost is made good by looking again (watchdog.ts).
  * - When the card is gone every queue has ended, what was outstanding as WR_FLUSH_ERR, once, before
- *   `onRemoved` is called. `reopen` starts anew with an empty card; buffers stay.
+ *   `onRemoved` is called. `reopen` starts again with an empty card; buffers stay.
  */
 
 import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/board/hal.ts'
@@ -89,7 +89,7 @@ interface CompletionQueueOptions extends Moderation {
   readonly entries: number
 }
 
-/** Takes datagrams: `length` bytes at `at`. `from` is who sent it: null for our own card. */
+/** Takes datagrams: `length` bytes at `at`. `from` is who sent it: null for the local card. */
 export type DatagramHandler = (
   bytes: Uint8Array,
   at: number,
@@ -226,7 +226,7 @@ export class PcieDevice implements Clock {
     return this.state === 'open'
   }
 
-  /** Control calls to our own card. Throws CardRemoved without one. */
+  /** Control calls to the local card. Throws CardRemoved without one. */
   get management(): Management {
     this.check()
     return this.client!
@@ -339,7 +339,7 @@ export class PcieDevice implements Clock {
     this.ground = { ...basis, doorbell: this.makeDoorbell(fifo, calls) }
     this.state = 'open'
     this.queue = new ManagementQueue({ ...basis, doorbell: fifo }, layout, (datagram, from) => {
-      // What the own card was asked, nobody else answers.
+      // What the local card was asked, nobody else answers.
       if (from === null) datagrams.onDatagram?.(datagram, 0, datagram.length)
       for (const handler of this.onDatagram) handler(datagram, 0, datagram.length, from)
     })
@@ -405,7 +405,7 @@ export class PcieDevice implements Clock {
   }
 
   /**
-   * Offers memory whose pages come and go to others, as `dpu.openBytes(name)`. It is offered anew
+   * Offers memory whose pages come and go to others, as `dpu.openBytes(name)`. It is offered again
    * whenever the device is reopened. Rejects with PERDURE_ARGUMENT, RefusedError.
    */
   async registerOnDemand(options: OnDemandOptions): Promise<OnDemandRegion> {
@@ -451,7 +451,7 @@ export class PcieDevice implements Clock {
       const cq = new CompletionQueue(this.ground!, queue, ring, entries, moderation, queueOf)
       this.completionQueues.set(queue, cq)
       const late = new LateRing(cq)
-      cq.onArmed = () => this.watchdog.watch(late.anew())
+      cq.onArmed = () => this.watchdog.watch(late.again())
       return cq
     } catch (error) {
       arena.release(ring)
@@ -542,7 +542,7 @@ export class PcieDevice implements Clock {
     }
     pair.send.onPosted = () => this.watchdog.watch(pair)
     const late = new LateRing(pair.receive)
-    pair.receive.onPosted = () => this.watchdog.watch(late.anew())
+    pair.receive.onPosted = () => this.watchdog.watch(late.again())
   }
 
   private forget(...queues: number[]): void {
@@ -680,7 +680,7 @@ export class PcieDevice implements Clock {
     this.client?.close(error)
   }
 
-  /** Starts anew on a card that was gone. Rejects as `open` does. */
+  /** Starts again on a card that was gone. Rejects as `open` does. */
   async reopen(): Promise<void> {
     if (this.state === 'open') return
     if (this.state !== 'removed') this.check()
@@ -719,8 +719,8 @@ class LateRing {
     this.queue = queue
   }
 
-  /** Begins anew: it was rung just now. */
-  anew(): this {
+  /** Begins again: it was rung just now. */
+  again(): this {
     this.left = LATE_RINGS
     return this
   }

@@ -2,7 +2,7 @@
  * The driver's jobs over a queue pair of the host: what a connection posts, whichever way it has.
  *
  * Invariants:
- * - Every job ends exactly once, in the order in which they were posted but for records in two
+ * - Every job ends exactly once, in the order in which they were posted except for records in two
  *   steps; `onIdle` is called after whatever may have made room, and `onBroken` once, after the
  *   last job of a broken queue has ended.
  * - Jobs that find no free units, or no memory for their bytes, wait here, in their order; a list
@@ -41,13 +41,13 @@ import type { Completion, Work } from './queues/work.ts'
 
 interface PcieJobQueueOptions {
   readonly granted: Granted
-  /** Takes what the peer sends; null for the own card, which sends nothing. */
+  /** Takes what the peer sends; null for the local card, which sends nothing. */
   readonly inbox: Inbox | null
-  /** Hears of the state of the peer's memory; not of the own card's. */
+  /** Hears of the state of the peer's memory; not of the local card's. */
   readonly notices?: Notices
   /** Silence for 4.096 µs * 2^this, while jobs wait, is told by `onSilence`. */
   readonly ackTimeoutCode: number
-  /** Closes the connection at the other DPU; nothing for the own card. */
+  /** Closes the connection at the other DPU; nothing for the local card. */
   readonly disconnect: (timeoutUs: number) => Promise<void>
 }
 

@@ -70,7 +70,7 @@ export function refusalsOf(jobs: readonly Job[], isLocal: boolean): (JobEnd['sta
 function refusalOf(request: HeapRequest, isLocal: boolean): JobEnd['status'] | null {
   const { kind: what, data } = request
   const sends = what >= kind.SEND && what <= kind.SEND_INV
-  // Nobody receives what a host sends to its own card.
+  // Nobody receives what a host sends to its local card.
   if (isLocal && (sends || what === kind.WRITE_IMM)) return 'REM_INV_REQ_ERR'
   // And the status of its own memory its card does not tell it.
   if (isLocal && what >= kind.ASSOCIATE) return 'REM_INV_REQ_ERR'

@@ -1,5 +1,6 @@
 /**
- * The host's queues of management, 0, 1 and 2: datagrams to its own card, and through it to others.
+ * The host's queues of management, 0, 1 and 2: datagrams to its local card, and through it to
+ * others.
  *
  * Invariant: every answer finds a buffer as long as there are receives; its buffer is
  * posted again when the answer was copied out. Who sent it is what the card says. A datagram that
@@ -63,7 +64,7 @@ export class ManagementQueue {
     this.completions.dispatch(() => this.dispatched())
   }
 
-  /** Sends a datagram of 256 bytes: to our own card, or another's. */
+  /** Sends a datagram of 256 bytes: to the local card, or another's. */
   post(datagram: Uint8Array, to?: Endpoint): void {
     check('a datagram:', datagram, bytesOf(MAD_BYTES))
     if (to !== undefined) check('to', to, ENDPOINT)
@@ -129,7 +130,7 @@ export class ManagementQueue {
   }
 }
 
-/** As firmware/host/element.ts has it; zeros are our own card, and nobody else. */
+/** As firmware/host/element.ts has it; zeros are the local card, and nobody else. */
 function senderOf({ address, incarnation }: Completion): Endpoint | null {
   if (address === 0n && incarnation === 0) return null
   const bytes = new DataView(new ArrayBuffer(12))

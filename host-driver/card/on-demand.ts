@@ -19,7 +19,7 @@
  * - An event that got lost is made good by the card, which asks again for a page that is missing.
  * - A page that is lost puts the whole region into the state of error, until every lost page has a
  *   content again.
- * - When the card goes nothing is reached any more; when it is back the region is registered anew,
+ * - When the card goes nothing is reached any more; when it is back the region is registered again,
  *   under another R_Key, without any page.
  */
 
@@ -319,7 +319,7 @@ const RIGHTS = {
   readWrite: REMOTE_READ | REMOTE_WRITE,
 } as const
 
-/** Throws PERDURE_ARGUMENT where a request could wait for ever. */
+/** Throws PERDURE_ARGUMENT where a request could wait forever. */
 export function checkRoom({ room, bytes, pageBytes }: PagedMemory): void {
   const least = Math.min(PAGES_AT_ONCE, bytes / pageBytes)
   if (room >= least) return

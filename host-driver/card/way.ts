@@ -1,17 +1,18 @@
 /**
- * The way over the queues of our own card: to its own regions, or to another DPU that it leads to.
+ * The way over the queues of the local card: to its own regions, or to another DPU that it leads
+ * to.
  *
- *   to the own card     a pair of the type LOCAL, which knows the client by itself
+ *   to the local card     a pair of the type LOCAL, which knows the client by itself
  *   to another          a pair of the type CONNECTED: the card gives it a number, the other DPU is
  *                       asked to CONNECT to that number, and its answer makes the pair ready
  *
  * Invariants:
  * - Several ways may share one device. A card that was gone is taken into use again as soon as it
  *   is back and somebody wants it.
- * - A pair ends at the own card before it is closed at the other DPU: behind that nothing of it is
- *   sent, and what is still on its way finds nobody.
- * - An answer is believed of the DPU that was asked, and of the own card, which answers nothing but
- *   what its host has asked of it (also under its own address).
+ * - A pair ends at the local card before it is closed at the other DPU: behind that nothing of it
+ *   is sent, and what is still on its way finds nobody.
+ * - An answer is believed of the DPU that was asked, and of the local card, which answers nothing
+ *   but what its host has asked of it (also under its own address).
  */
 
 import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
@@ -49,7 +50,9 @@ export class PcieWay implements Way {
     if (this.believes(from)) this.onDatagram?.(bytes, at, length)
   }
 
-  /** `peer` is null for the own card; a device that is `owned` is closed together with the way. */
+  /**
+   * `peer` is null for the local card; a device that is `owned` is closed together with the way.
+   */
   constructor(device: PcieDevice, peer: Endpoint | null, owned: boolean) {
     this.device = device
     this.peer = peer
@@ -129,7 +132,7 @@ export class PcieWay implements Way {
     }
   }
 
-  /** Our own card grants what it has: there is nobody else to ask. */
+  /** The local card grants what it has: there is nobody else to ask. */
   private async ownGrant(management: Management, { pathMtu }: QueueOptions): Promise<Granted> {
     const { incarnation } = await management.status()
     return { queuePair: 0, firstPsn: 0, incarnation, pathMtu }

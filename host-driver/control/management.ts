@@ -283,7 +283,7 @@ export class Management {
     return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
   }
 
-  /** The region ends for ever; its room is free when the card has cleared it. */
+  /** The region ends permanently; its room is free when the card has cleared it. */
   async remove(name: string): Promise<void> {
     const body = namedBody(name, 0)
     await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, body)

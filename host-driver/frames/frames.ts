@@ -43,7 +43,9 @@ interface FrameFields {
   readonly payloadLength: number
 }
 
-/** A frame between two endpoints, whole but for the headers behind BTH and the ICRC: see `seal`. */
+/**
+ * A frame between two endpoints, whole except for the headers behind BTH and the ICRC: see `seal`.
+ */
 export function beginFrame(own: Endpoint, peer: Endpoint, fields: FrameFields): Uint8Array {
   const { headerBytes, payload, payloadAt, payloadLength } = fields
   const padBytes = -payloadLength & 3

@@ -2,7 +2,8 @@
  * The packets of a request, as frames: opcode, extended headers, and its part of the payload.
  *
  * Invariant: a packet of the same place and PSN is the same to the byte, however often it
- * is sent, but for a READ that is taken up again, which asks for the rest only (wire-format 3.8).
+ * is sent, except for a READ that is taken up again, which asks for the rest only (wire-format
+ * 3.8).
  */
 
 import { requestOpcode } from '../../firmware/transport/request-opcode.ts'

@@ -9,7 +9,7 @@
  * - A name may have several addresses, of either family, and some of them may be dead. They are
  *   tried in the system's order, the next one as soon as one fails, or after NEXT_MS without a word
  *   (RFC 8305). Until somebody answers, what is sent goes to all that were begun; whoever answers
- *   first is the peer, and the others are closed. `seek` begins that anew, with the one in use.
+ *   first is the peer, and the others are closed. `seek` begins that again, with the one in use.
  * - Only datagrams from an address that was asked are taken.
  * - An open tunnel keeps its process alive: whoever awaits a message may have nothing else.
  */

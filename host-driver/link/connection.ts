@@ -295,7 +295,7 @@ export class Connection implements WatchPort, Broken {
     return [...this.batches].find((batch) => batch.writes[write.member!.index] === write)
   }
 
-  /** Makes the connection anew and resumes what was on its way; one attempt at a time. */
+  /** Makes the connection again and resumes what was on its way; one attempt at a time. */
   reconnect(): Promise<void> {
     if (this.closed !== null) return Promise.reject(this.closed)
     this.reconnection ??= new Reconnection(this).run()
@@ -551,7 +551,7 @@ export class Connection implements WatchPort, Broken {
 
   private broken(queuePair: JobQueue): void {
     if (this.queuePair !== queuePair) return
-    // Whoever makes it anew takes it out of use, and closes it at the DPU, too.
+    // Whoever makes it again takes it out of use, and closes it at the DPU, too.
     if (this.options.reconnect !== false) {
       this.reconnect().catch(() => {})
       return

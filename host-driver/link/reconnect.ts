@@ -1,5 +1,5 @@
 /**
- * Making a broken connection anew, and finding out what became of the records on their way.
+ * Making a broken connection again, and finding out what became of the records on their way.
  *
  * Invariants:
  * - The old queue pair is closed at the DPU before anything is asked, unless the part has restarted
@@ -363,7 +363,7 @@ function slotName(write: PendingWrite): string {
   return `${write.region.info.id}:${write.slot}`
 }
 
-/** Nobody answered, or the own card has gone away once more. */
+/** Nobody answered, or the local card has gone away once more. */
 const PASSING: ReadonlySet<string> = new Set([
   'PERDURE_UNREACHABLE',
   'PERDURE_CARD_REMOVED',

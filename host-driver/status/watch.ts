@@ -2,7 +2,7 @@
  * Hearing of the memory behind a region while it is open (source 5): `region.watch()`.
  *
  * Invariants:
- * - An association lives as long as its queue pair. With the next one it is made anew before
+ * - An association lives as long as its queue pair. With the next one it is made again before
  *   anything else leaves, and what was told before is forgotten.
  * - Blocks that are ready, and blocks that were hinted at, get no hint (P5-6); nothing gets one
  *   while the DPU has not told the status of the region, or has withdrawn it (P5-15).
@@ -372,7 +372,7 @@ export class Watch<Range = ByteRange> {
       if (this.ended !== null) return
       const before = this.known.sizeLog2
       const answer = takeWishAnswer(this.known, size)
-      // Of blocks of another size all is told anew.
+      // Of blocks of another size all is told again.
       if (this.known.sizeLog2 !== before) {
         want(this.known, this.connection.way.now() + ASK_AGAIN_US)
       }

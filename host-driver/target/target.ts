@@ -6,7 +6,7 @@
  *     await target.memory.write(0, bytes)
  *     await target.memory.flush(0, bytes.length)      // it is durable
  *
- * Invariant: one queue pair, which is not made anew when it breaks: what was on its way
+ * Invariant: one queue pair, which is not made again when it breaks: what was on its way
  * then ends with an error that says whether it may have had an effect. Closing says goodbye.
  */
 

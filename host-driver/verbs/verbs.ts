@@ -5,7 +5,7 @@
  * - An event is told once, and from outside of the call that brought it about.
  * - A pair has its own number and PSN before the DPU is told of them, and goes from INIT to RTS
  *   with what the DPU granted, or not at all.
- * - When a card is gone everything here has ended, and is made anew by whoever wants it.
+ * - When a card is gone everything here has ended, and is made again by whoever wants it.
  */
 
 import { ArgumentError } from '../base/errors.ts'

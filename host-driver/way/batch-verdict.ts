@@ -107,7 +107,7 @@ export function judge(
     if (i === 0) return isForGood ? refused : AGAIN
     if (condition === 'inOrder' && isForGood) return behind
     if (OF_ALL.has(fault) || (fault === READ_ONLY && isBarren)) return refused
-    // The own card tells of each record that it stands behind the first: no reason of its own.
+    // The local card tells of each record that it stands behind the first: no reason of its own.
     const isBehind = condition === 'inOrder' && own === 'CONDITION'
     if (!PASSING.has(own) && !isBehind) {
       return { kind: 'refused', fault: own, status: record.status }

@@ -53,7 +53,7 @@ export interface Chain {
   check(queuePair: JobQueue): void
 }
 
-/** What takes chains: a connection that is made anew when it breaks, or one queue pair. */
+/** What takes chains: a connection that is made again when it breaks, or one queue pair. */
 export interface ChainPort {
   enqueueChain(chain: Chain): void
 }

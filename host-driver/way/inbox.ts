@@ -80,7 +80,7 @@ export class Inbox implements Receives, AsyncIterable<Message> {
     this.onFree()
   }
 
-  /** The connection breaks by itself, and is made anew. */
+  /** The connection breaks by itself, and is made again. */
   refused(): void {}
 
   /** The next message. Rejects with the reason when the connection is closed for good. */

@@ -52,7 +52,7 @@ export interface ConnectOptions {
   readonly ackTimeoutCode?: number
   /** How long a received record waits for its PERSIST_ACK before it is asked for again, ms. */
   readonly persistTimeoutMs?: number
-  /** Whether a broken connection is made anew by itself; true by default. */
+  /** Whether a broken connection is made again by itself; true by default. */
   readonly reconnect?: boolean
   /** How long that is tried, ms; 30000 by default. */
   readonly reconnectTimeoutMs?: number
@@ -64,7 +64,7 @@ export interface ConnectOptions {
   readonly warn?: (text: string) => void
   /** Ends the attempt to connect, and later everything that is open. */
   readonly signal?: AbortSignal
-  /** Gets every frame, both ways; there are none where the own card makes them. */
+  /** Gets every frame, both ways; there are none where the local card makes them. */
   readonly capture?: PcapWriter
   /**
    * Makes starting PSN, client id and addresses repeatable: for tests. Never use one seed twice at
@@ -73,7 +73,8 @@ export interface ConnectOptions {
   readonly seed?: number
   /**
    * Addresses in the frames; the emulator's and a random neighbour's by default. Over the queues of
-   * the own card: the DPU that the card shall lead to, itself by default; `own` is the card's then.
+   * the local card: the DPU that the card shall lead to, itself by default; `own` is the card's
+   * then.
    */
   readonly peer?: Endpoint
   readonly own?: Endpoint

@@ -1,4 +1,4 @@
-/** A region that is open on a connection; `info` is learnt anew after every reconnection. */
+/** A region that is open on a connection; `info` is learnt again after every reconnection. */
 
 import { RefusedError } from '../base/errors.ts'
 import type { Gate } from '../base/gate.ts'
@@ -19,7 +19,7 @@ export interface Written {
 
 export interface OpenRegion {
   info: RegionInfo
-  /** Learns it anew, where asking for its name is not enough. */
+  /** Learns it again, where asking for its name is not enough. */
   learn?: () => Promise<RegionInfo>
   /** It had ended when the connection was made, or ended here: until it is opened again. */
   gone?: boolean
@@ -28,7 +28,7 @@ export interface OpenRegion {
   written?: Written
 }
 
-/** Is it still the region that was opened? Memory of a host is offered anew under its name. */
+/** Is it still the region that was opened? Memory of a host is offered again under its name. */
 export function isSameRegion(now: RegionInfo, before: RegionInfo): boolean {
   if (before.kind === 'memory') return true
   return now.id === before.id && Buffer.compare(now.key, before.key) === 0

@@ -222,7 +222,7 @@ export type ModifyQp =
   | { readonly state: 'ERR' }
 
 export interface QueuePair {
-  /** Its number on the wire; of one to the own card, the number of its send queue. */
+  /** Its number on the wire; of one to the local card, the number of its send queue. */
   readonly qpNum: number
   readonly pd: ProtectionDomain
   readonly state: QueuePairState

@@ -1,5 +1,5 @@
 /**
- * A way to a DPU: frames over a wire (wire-way.ts), or the queues of our own card behind PCIe
+ * A way to a DPU: frames over a wire (wire-way.ts), or the queues of the local card behind PCIe
  * (card/way.ts). Everything above stands on these two interfaces and knows neither frame nor
  * doorbell.
  *
@@ -61,7 +61,7 @@ export interface JobQueue {
   readonly broken: boolean
   /**
    * What became of packets of more than half the path MTU, each way: one came through, or the
-   * connection broke under one and none had. Undefined where the own card makes the packets.
+   * connection broke under one and none had. Undefined where the local card makes the packets.
    */
   readonly large?: Large
   /** Whether the DPU can tell over it how its memory is (MEMORY_STATUS). */

@@ -59,7 +59,7 @@ export interface Receipt {
 }
 
 export interface Write {
-  /** Names the record for ever: +1 per record of a client. */
+  /** Names the record permanently: +1 per record of a client. */
   readonly operationId: bigint
   /** The DPU has the record. That is no durability. */
   readonly received: Promise<void>

@@ -43,7 +43,7 @@ const LEARNED = { alone: 1000, burst: 4000 }
 const LEARNED_RUNS = 8
 const PROFILE_HEAD = `\
 # What was seen of the firmware, operation by operation, under the loads of bench:native and with a
-# driver. The build translates by it: boards/linux/README.md, The firmware, translated. Made anew,
+# driver. The build translates by it: boards/linux/README.md, The firmware, translated. Made again,
 # never edited:
 #
 #     npm run bench:native -- --learn
@@ -194,7 +194,7 @@ async function seenOf(
   return readFileSync(file, 'utf8')
 }
 
-/** Writes the profile anew, whole or not at all. */
+/** Writes the profile again, whole or not at all. */
 async function learn(options: RuntimeOptions, folder: string): Promise<void> {
   const programs = compileBench({ ...options, learns: true })
   const texts: string[] = []

@@ -1,7 +1,7 @@
 /**
  * What one durable record costs, by the ways there are to get one: source 2's write-persist with
  * source 1's dual slot against what its figures 2 and 3 do without it, and against IBTA FLUSH. All
- * of them from our own driver to our own card, over one link, in virtual time (bench-card.ts).
+ * of them from our own driver to the local card, over one link, in virtual time (bench-card.ts).
  *
  * Counted is what crosses the wire and what passes the queues, not what a formula says. A work
  * request is what a program hands to a NIC, on either side; a completion is what it takes back. A

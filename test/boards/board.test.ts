@@ -137,7 +137,7 @@ function describeItself(kind: BoardKind, rig: () => Rig): void {
 }
 
 /**
- * The bytes that differ, but for those of lanes that have been cleared, whole: a card does that
+ * The bytes that differ, except for those of lanes that have been cleared, whole: a card does that
  * when it finds time, and nobody is told.
  */
 function changed(before: Uint8Array, after: Uint8Array): number[] {

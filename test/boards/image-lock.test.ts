@@ -1,6 +1,6 @@
 /**
  * One card for one image (fault H12): whoever has it, no second one gets it, and what a killed
- * one, or a machine that started anew, has left locks nobody out.
+ * one, or a machine that started again, has left locks nobody out.
  *
  * Every pair of a program with the emulator in it, the command, and the native runtime. Without a
  * compiler, or without libsodium, the pairs with the last are skipped.
@@ -106,7 +106,7 @@ describe.each(PAIRS)('R1-A5: $second where the $first was', ({ first, second }) 
   })
 })
 
-describe.each(ALL)('R1-A5: the %s after the machine started anew', (who) => {
+describe.each(ALL)('R1-A5: the %s after the machine started again', (who) => {
   const why = noBoot ?? (who === 'native runtime' ? noMachine : null)
 
   test.skipIf(why !== null)(titled('has the image, whoever has the number now', why), async () => {

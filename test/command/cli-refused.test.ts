@@ -351,7 +351,7 @@ describe('R1-U7: an error of the system in words', () => {
     expect(messageOf('text')).toBe('text')
   })
 
-  test('an error with its own words keeps them, and only what it quotes is told anew', () => {
+  test('an error with its own words keeps them, and only what it quotes is told again', () => {
     const cause = error('ENOSPC')
     const quoting = new Error(`x cannot be written: ${cause.message}`, { cause })
     expect(messageOf(quoting)).toMatch(/^x cannot be written: no room .* \(ENOSPC\)\. Make some/)

@@ -5,7 +5,7 @@ import { kindOf, OPEN, type OpenKind, shows } from './open.ts'
 import type { Outcome } from './pool.ts'
 import { missed, type Size, type Tally } from './stage.ts'
 
-/** One stage in the report: its tally, but for the pictures, which are on the page. */
+/** One stage in the report: its tally, except for the pictures, which are on the page. */
 export interface StageReport extends Omit<Tally, 'pictures'> {
   readonly stage: string
   readonly id: string

@@ -2,7 +2,7 @@
  * The guest as a process: QEMU, and the serial line over which it is told what to do.
  *
  * Invariant: every command has a limit of its own in the guest, and a longer one here, so
- * that nothing waits for ever; when QEMU ends, whoever waits hears why.
+ * that nothing waits forever; when QEMU ends, whoever waits hears why.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -25,7 +25,7 @@ const UDP_BYTES = 8
 const BTH_BYTES = 12
 const RC_ACKNOWLEDGE = 17
 
-/** What the guest sends is of requests, but for few; what the card sends, of answers. */
+/** What the guest sends is of requests, except for few; what the card sends, of answers. */
 export type Direction = 'requests' | 'answers'
 
 /** Where the BTH begins, or -1 in a frame that is not RoCEv2. */

@@ -124,7 +124,7 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
   process.stdout.write(`\nguest: ${versions.filter((one) => told.test(one)).join(', ')}\n`)
   if (examples !== true) process.stdout.write(`librpma's own examples were not run: ${examples}\n`)
   const failed = outcomes.filter(({ failures }) => failures.length > 0).length
-  const of = image.cached ? 'guest from the cache' : 'guest made anew'
+  const of = image.cached ? 'guest from the cache' : 'guest made again'
   process.stdout.write(
     `${outcomes.length - failed} passed, ${failed} failed; ` +
       `${(performance.now() / 1000).toFixed(0)} s, ${of}\n`,

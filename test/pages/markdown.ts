@@ -1,7 +1,7 @@
 /**
  * Tables and fenced blocks of a page, read and written.
  *
- * Invariant: what is not written anew stays as it was, to the byte. A cell is the text
+ * Invariant: what is not written again stays as it was, to the byte. A cell is the text
  * between two bars; a bar in it is written `\\|`.
  */
 

@@ -2,7 +2,7 @@
  * The pages against the sources: byte maps, tables, examples and commands are what they say.
  *
  * A fenced block that shows a layout names its source behind the fence: "```text firmware/…". It
- * must stand in a comment of that file, word for word, but for the comment's prefix.
+ * must stand in a comment of that file, word for word, except for the comment's prefix.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -94,7 +94,7 @@ describe('tables that sources decide', () => {
     expect(having).toHaveLength(1)
   })
 
-  test('a row that is wrong, left out or of nothing is written anew; words stay', () => {
+  test('a row that is wrong, left out or of nothing is written again; words stay', () => {
     const table = TABLES.find(({ title }) => title.startsWith('the limits are all there'))!
     const page = read(table.page)
     const spoilt = page

@@ -443,7 +443,7 @@ function strike(two: Pair, victim: Victim): void {
   }
 }
 
-/** A host with persistent memory has lost its power, too: its driver begins anew. */
+/** A host with persistent memory has lost its power, too: its driver begins again. */
 async function startAnew(machine: Machine): Promise<void> {
   if (machine.persistent === null) return
   await registerMemory(machine, await openDevice(machine, { seed: SEED + 20 }))
@@ -499,7 +499,7 @@ for (const { rows, options } of divided(
       })
       await Promise.all(writes)
       expect(before).toBeLessThan(writes.length)
-      // What is refused was refused until the memory of host B was proven anew, and says so.
+      // What is refused was refused until the memory of host B was proven again, and says so.
       for (const error of refused) {
         expect(error).toBeInstanceOf(PerdureError)
         expect(placement, String(error)).not.toBe('local')

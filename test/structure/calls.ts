@@ -53,7 +53,7 @@ function ofFirmware(way: string, card: Card, work: () => void): Calls {
   return summed(way, 'firmware/', labels)
 }
 
-/** What the machine calls of the firmware's functions, to say what it has sent, counts for nobody. */
+/** What the machine calls of the firmware, to say what it has sent, counts for nobody. */
 function withoutMachine<T>(work: () => T): T {
   recordBoots((machine, boot) =>
     boot({

@@ -129,7 +129,7 @@ export class HostRam implements SharedMemory, FarMemory {
     this.onWrite?.(at, bytes.length)
   }
 
-  /** The host loses its power, or starts anew: nothing of it is left. */
+  /** The host loses its power, or starts again: nothing of it is left. */
   powerCut(): void {
     this.link.take()
     this.guard.release()

@@ -13,7 +13,7 @@
  *   all the same that something was lost, because the link went down or was contained, or because
  *   it had no translation of the address; from then on every read of that memory fails: no fence is
  *   made of any (faults H4, H5). That ends when a link that was down comes up again, as the port
- *   tells the card of another host then, and when a card is started anew.
+ *   tells the card of another host then, and when a card is started again.
  * - While the link is down nothing arrives, and every read fails.
  * - A host that loses its power, or is reset, takes the link down with it (`loseHost`), and with it
  *   everything that its memories held and that was not durable. The card keeps its power.
@@ -364,7 +364,7 @@ export class PcieLink {
     return busyNs
   }
 
-  /** What is on its way is gone but for the first `arrived` writes. */
+  /** What is on its way is gone except for the first `arrived` writes. */
   drop(arrived = 0): void {
     this.arrive(arrived)
     for (const { memory } of this.posted.splice(0)) this.lose(memory)

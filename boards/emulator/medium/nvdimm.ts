@@ -6,7 +6,7 @@
  *   alone; only `fence`, `powerCut` and nothing else change `durable`.
  * - A store is cut at aligned pieces of eight bytes, and only a piece is atomic. A fence makes
  *   durable the pieces whose line was cleaned after they were stored; a piece that is never
- *   cleaned stays pending for ever, a piece stored after the clean waits for the next one.
+ *   cleaned stays pending permanently, a piece stored after the clean waits for the next one.
  * - What a power cut leaves of the pending pieces is for the adversary to say (power-cut.ts).
  * - What lies in a backing is durable when the backing has taken it, not before: where it cannot,
  *   the fence fails, `durable` stays as the backing is, and `onFailure` is told why.

@@ -8,7 +8,7 @@
  *   chunk    of each aligned chunk, on its own, any version from the durable one to the last
  *   line     each line whole, as it was or as it is
  *
- * Invariant: strict is contained in prefix, prefix in chunk (crash-model 2.1). But for
+ * Invariant: strict is contained in prefix, prefix in chunk (crash-model 2.1). Except for
  * strict, a mode divides the pieces into units that choose independently; a unit has a list of
  * states, the first being that nothing of it survived, the last that everything did. A line may be
  * said to be coarse: whatever the mode, it is one unit, and survives wholly or not at all. States

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - Every guest has its own WebAssembly module instance and its own memory of fixed size, so one
- *   that runs out of memory ruins nobody else, and a view of its memory stays valid for ever.
+ *   that runs out of memory ruins nobody else, and a view of its memory stays valid permanently.
  * - Packet memory is one block inside that memory, seen by both sides without a copy.
  * - The guest has no clock, no randomness and no proxies: what it does follows from its frames.
  * - A guest that throws, runs out of memory or of stack, or does not come back is stopped for

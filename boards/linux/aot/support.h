@@ -8,7 +8,7 @@
  *   of its own. A value to be stored is taken, as the engine does.
  * - A place that remembers where a property lies holds a reference to the shape it saw. A shape
  *   that somebody else holds too is never changed in place, so what was remembered stays true; and
- *   none is freed and made anew at the same address.
+ *   none is freed and made again at the same address.
  * - Before anything can throw, the frame says at which operation it is: the text of an error names
  *   the same lines as the interpreter's.
  */
@@ -112,7 +112,7 @@ ALWAYS void aot_enter_frame(JSRuntime *rt, JSStackFrame *sf, JSObject *self) {
 
 /*
  * Enters the frame of a function that calls something, as the engine does at every call. One that
- * calls nothing needs none: it goes neither deeper nor on for ever, but in its loops, which poll.
+ * calls nothing needs none: it goes neither deeper nor on forever, but in its loops, which poll.
  * True if something was thrown.
  */
 ALWAYS bool aot_enter(JSContext *ctx, JSStackFrame *sf, JSObject *self) {

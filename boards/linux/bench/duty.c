@@ -192,7 +192,7 @@ static void commit(struct duty *duty, unsigned count) {
   fence(duty);
 }
 
-/* Headers of an answer to that request: addresses exchanged, IP's checksum made anew. */
+/* Headers of an answer to that request: addresses exchanged, IP's checksum made again. */
 static void make_template(struct duty *duty, const uint8_t *request) {
   uint8_t *t = duty->template;
   memcpy(t, request, BTH_AT);

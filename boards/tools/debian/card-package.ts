@@ -3,7 +3,7 @@
  * against, configurations to be filled in, the unit.
  *
  * Invariant: installing it starts nothing. Which memory, which port: that is the operator's
- * to say, and until then the service is off. An upgrade starts a service anew that runs, says so,
+ * to say, and until then the service is off. An upgrade starts a service again that runs, says so,
  * and leaves alone what was flashed.
  */
 
@@ -45,7 +45,7 @@ if [ "$1" = configure ] && [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; th
   systemctl daemon-reload
   if [ -n "$2" ] && systemctl is-active -q perdured.service; then
     if systemctl restart perdured.service; then
-      echo "perdured.service was started anew. What was flashed onto this card still runs:"
+      echo "perdured.service was started again. What was flashed onto this card still runs:"
       echo "'perdure flash' brings the firmware of this version to it."
     else
       echo "perdured.service did not start: 'journalctl -u perdured' says why." >&2

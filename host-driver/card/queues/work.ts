@@ -16,7 +16,7 @@ type Done = (completion: Completion) => void
 export interface Work extends Omit<WorkRequest, 'kind'> {
   /** What it does; 'nop' does nothing. */
   readonly kind: RequestKind | 'nop'
-  /** Of a datagram: whom to; our own card by default. */
+  /** Of a datagram: whom to; the local card by default. */
   readonly to?: Endpoint
   /** Told of every completion of it; an element that is not signaled hears of errors only. */
   readonly done?: Done

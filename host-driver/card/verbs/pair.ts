@@ -47,7 +47,7 @@ export class PciePair implements PairPort {
     }
     const isMessage = opcode.startsWith('SEND') || opcode === 'RDMA_WRITE_WITH_IMM'
     if (this.isConnected || !isMessage) return
-    throw new ArgumentError(`request ${wrId}: ${opcode} to the own card`)
+    throw new ArgumentError(`request ${wrId}: ${opcode} to the local card`)
   }
 
   async ready(peer: PeerAttributes | null): Promise<void> {

@@ -105,7 +105,7 @@ function keepOwner(file: number, { mode, uid, gid }: Stats): void {
     // That may have taken bits of the mode away.
     fchmodSync(file, mode & 0o7777)
   } catch {
-    // Another's file is taken over by whoever writes it anew, as an editor does.
+    // Another's file is taken over by whoever writes it again, as an editor does.
   }
 }
 

@@ -3,7 +3,7 @@
  * wrong with it, and what to do next. The exit code of each is in exit-codes.ts.
  *
  * Invariant: the code of the system (ENOENT, EADDRINUSE) stays in the text, in brackets. An
- * error that quotes another as its cause keeps its own words, and only the quotation is told anew.
+ * error that quotes another as its cause keeps its own words, and only the quotation is told again.
  */
 
 import { accessSync, constants, statSync } from 'node:fs'

@@ -8,7 +8,7 @@
  *   acknowledged is in the image. SIGUSR2 pulls the plug, so that nothing survives that was not
  *   durable, and then switches it on again.
  * - Where it refuses before it serves, the files that this start has made are gone again, and those
- *   that were there before are as they were but for what a start of their card does.
+ *   that were there before are as they were except for what a start of their card does.
  */
 
 import { randomInt } from 'node:crypto'
@@ -87,7 +87,11 @@ export function addEmulate(program: Command): void {
       "region to have, on the card or in the host's persistent memory; repeatable",
       placedRegion,
     )
-    .option('--remove <name>', 'region that ends for ever, before any is made; repeatable', several)
+    .option(
+      '--remove <name>',
+      'region that ends permanently, before any is made; repeatable',
+      several,
+    )
     .addOption(engineOption().default('quickjs'))
     .option(
       '--smp <unix:path|udp:address:port>',

@@ -244,7 +244,7 @@ function openFile(file: string): OpenedFile {
   return inFile(file, () => ({ ...openImage(bytes), length: bytes.length }))
 }
 
-const FETCH = 'Fetch it again, or create it anew.'
+const FETCH = 'Fetch it again, or create it again.'
 const CREATE = "Name one that 'perdure image create' has made."
 
 const ADVICE: Readonly<Record<ImageFault, string>> = {

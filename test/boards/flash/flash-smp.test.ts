@@ -49,7 +49,7 @@ function linesOf(name: string): Line[] {
 const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
-/** What is said, but for the words of a refusal: they are ours. */
+/** What is said, except for the words of a refusal: they are ours. */
 function meaningOf(packet: Uint8Array): object {
   const body = decode(packet.slice(SMP_HEADER_BYTES)) as Record<string, unknown>
   const { rsn, ...meaning } = body

@@ -1,5 +1,5 @@
 /**
- * The native runtime's links, but for the raw one, against peers in Node. The C is compiled here
+ * The native runtime's links, except for the raw one, against peers in Node. The C is compiled here
  * with the sanitizers; without a compiler this is skipped.
  */
 

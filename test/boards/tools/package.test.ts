@@ -394,7 +394,7 @@ describe.skipIf(!hasMachine)(where, () => {
         )
 
         await debian.holds('dpkg -i /board/next.deb')
-        expect(debian.machine.story).toMatch('perdured.service was started anew')
+        expect(debian.machine.story).toMatch('perdured.service was started again')
         await debian.hasRecord(2)
         await debian.hasSupervisor()
         await debian.holds(isKept)

@@ -3,7 +3,7 @@
  * stored what it held at each call (R31-1), whatever kind of bytes it is, over every way.
  *
  * Each call is made so often, and so fast, that most of its requests wait in a queue while the
- * memory is filled anew. The table has every call of the library that takes bytes: the types say
+ * memory is filled again. The table has every call of the library that takes bytes: the types say
  * which there are.
  */
 

@@ -423,7 +423,7 @@ describe('requests that come again', () => {
 })
 
 describe('what ends', () => {
-  test('a page that is lost puts the region into error, until it is stored anew', async () => {
+  test('a page that is lost puts the region into error, until it is stored again', async () => {
     await use({ pages: 4, frames: 4 }, async (rig) => {
       const { memory, pager, swap } = rig
       await memory.write(0, new Uint8Array(2 * PAGE_BYTES).fill(1))

@@ -290,7 +290,7 @@ describe('the region as a whole', () => {
     expect([card.region.state, card.state]).toEqual(['ready', ON_DEMAND_READY])
   })
 
-  test('is ready with a new card, if what was lost was stored anew meanwhile', async () => {
+  test('is ready with a new card, if what was lost was stored again meanwhile', async () => {
     const card = new FakeCard(2, 2)
     await loseAPage(card)
     card.region.cardGone()

@@ -1,6 +1,7 @@
 /**
- * One driver over the queues of the own card: to the card's own regions, and to another DPU behind
- * it. What `connect` promises over frames holds here, too, whoever loses its power in between.
+ * One driver over the queues of the local card: to the card's own regions, and to another DPU
+ * behind it. What `connect` promises over frames holds here, too, whoever loses its power in
+ * between.
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
@@ -244,7 +245,7 @@ describe('the power goes', () => {
     )
   }
 
-  test.each([1, 2, 3])(`of the own card, between the host and another DPU, %i`, async (turn) => {
+  test.each([1, 2, 3])(`of the local card, between the host and another DPU, %i`, async (turn) => {
     const { way, dpu, records } = await bench('behind', { seed: SEED + turn })
     const ledger = new Ledger()
     const writing = ledger.write(records, 150, () => way.pass(3))
@@ -313,7 +314,7 @@ describe('the power goes', () => {
   )
 })
 
-describe('another DPU behind the own card', () => {
+describe('another DPU behind the local card', () => {
   test('P3-1: messages come through the receive queue, in order, none lost', async () => {
     const { dpu } = await bench('behind', { connect: { receives: 2 } })
     const sent = Array.from({ length: 9 }, (_, i) =>
@@ -345,7 +346,7 @@ describe('another DPU behind the own card', () => {
     }
   })
 
-  test('the own card serves its own regions over the same device', async () => {
+  test('the local card serves its own regions over the same device', async () => {
     const { way, records } = await bench('behind')
     const own = await connect(way.device!, { seed: 5 })
     await own.format()

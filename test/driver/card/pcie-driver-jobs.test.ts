@@ -163,7 +163,7 @@ describe('every kind of job', () => {
     }
   })
 
-  test('a send to the own card, which nobody receives, is refused; the queue lives', async () => {
+  test('a send to the local card, which nobody receives, is refused; the queue lives', async () => {
     const { queue, bytes } = await bench()
     const data = pattern(10, 1)
     const to = { rkey: bytes.rkey, va: bytes.base }

@@ -156,7 +156,7 @@ describe('memory at another card', () => {
     expect(watch.status.blocks).toBe(1)
   })
 
-  test('P5-15: a page that cannot be read: an error, forgotten; then anew', async () => {
+  test('P5-15: a page that cannot be read: an error, forgotten; then again', async () => {
     const { memory, rig } = await bench()
     for (let page = 0; page < PAGES; page++) await memory.write(page * PAGE, bytesOf(page))
     const watch = await memory.watch(FINE)
@@ -233,7 +233,7 @@ describe('whatever goes wrong', () => {
     }
   })
 
-  test('P5-28: the requester’s card is started again: it is associated anew', async () => {
+  test('P5-28: the requester’s card is started again: it is associated again', async () => {
     const { memory, rig, machine, device, dpu } = await bench()
     const watch = await memory.watch(FINE)
     await memory.write(4 * PAGE, bytesOf(4))

@@ -153,7 +153,7 @@ describe('R31-3: a name with several addresses', () => {
   test.each([
     ['refuses', false],
     ['is silent', true],
-  ])('the one in use %s: the connection is made anew at another', async (_, isSilent) => {
+  ])('the one in use %s: the connection is made again at another', async (_, isSilent) => {
     const { port, leave } = await cardAtAll(['127.0.0.2', '127.0.0.3'])
     const wire = await openWire({ host: 'name', port }, async () => ['127.0.0.2', '127.0.0.3'])
     const dpu = await connect(wire, { seed: 1, timeoutMs: PATIENCE_MS, warn: () => {} })

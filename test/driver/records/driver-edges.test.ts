@@ -312,7 +312,7 @@ test.each(['own', 'behind'] as const)(
 describe('a region that somebody else ends', () => {
   const OTHER = { name: 'other', slots: 16, capacity: 64 }
 
-  test('does not take the others with it, when the connection is made anew', async () => {
+  test('does not take the others with it, when the connection is made again', async () => {
     const room = await Room.open()
     const other = await room.dpu.provision(OTHER)
     await other.persist(0, text('other')).persisted

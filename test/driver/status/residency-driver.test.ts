@@ -128,7 +128,7 @@ describe('watching a persistent region', () => {
     expect(count(sent, BLOCK_SIZE)).toBe(2)
   })
 
-  test('P5-10: another size at any time, mapped anew, and told again', async () => {
+  test('P5-10: another size at any time, mapped again, and told again', async () => {
     const { bytes } = await bench()
     const watch = await bytes.watch({ blockBytes: 4096 })
     expect(await watch.propose(16384)).toBe(16384)
@@ -181,7 +181,7 @@ describe('watching a persistent region', () => {
     await watch.ready({ slot: 0, count: 64 }, { timeoutMs: 1000 })
   })
 
-  test('D-12: an association that the DPU has no more is made anew', async () => {
+  test('D-12: an association that the DPU has no more is made again', async () => {
     const { bytes, local, sent } = await bench()
     const watch = await bytes.watch()
     // Another end of the same queue pair opts out.
@@ -216,7 +216,7 @@ describe('watching a persistent region', () => {
     expect(count(sent, PREFETCH_HINT)).toBe(0)
   })
 
-  test('P5-15: a part that is not armed: forgotten, no hints; then anew', async () => {
+  test('P5-15: a part that is not armed: forgotten, no hints; then again', async () => {
     const { region, local, sent } = await bench()
     await region.persist(5, record(5)).persisted
     const watch = await region.watch()
@@ -256,7 +256,7 @@ describe('watching a persistent region', () => {
     expect(watch.status.readyBlocks).toBe(watch.status.blocks)
   })
 
-  test('P5-28: the association is made anew with the connection', async () => {
+  test('P5-28: the association is made again with the connection', async () => {
     const { region, local, sent } = await bench()
     await region.persist(1, record(1)).persisted
     const watch = await region.watch()

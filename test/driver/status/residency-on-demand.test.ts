@@ -204,7 +204,7 @@ describe('memory that is not there', () => {
 })
 
 describe('the whole region', () => {
-  test('P5-10: coarse blocks, and finer ones: mapped anew, and told', async () => {
+  test('P5-10: coarse blocks, and finer ones: mapped again, and told', async () => {
     const rig = await open()
     const watch = await watched(rig, { blockBytes: 4 * PAGE })
     await rig.memory.prefetch({ offset: 0, length: 4 * PAGE })
@@ -214,7 +214,7 @@ describe('the whole region', () => {
     expect(watch.status).toMatchObject({ blocks: PAGES, readyBlocks: 4 })
   })
 
-  test('P5-28: after the connection was made anew the status is that of now', async () => {
+  test('P5-28: after the connection was made again the status is that of now', async () => {
     const rig = await open()
     const watch = await watched(rig)
     await rig.memory.write(0, bytesOf(1))
@@ -245,7 +245,7 @@ describe('the whole region', () => {
     expect(phases).toEqual(['error', 'reset', 'ready'])
   })
 
-  test('P5-28: a card that was started again: the memory is told anew', async () => {
+  test('P5-28: a card that was started again: the memory is told again', async () => {
     const rig = await open()
     const watch = await watched(rig)
     await rig.memory.write(4 * PAGE, bytesOf(4))
@@ -283,13 +283,13 @@ describe('the whole region', () => {
     await rig.pass(1000)
   }
 
-  test('X-7: over the queues of the own card it is refused, with a type', async () => {
+  test('X-7: over the queues of the local card it is refused, with a type', async () => {
     const rig = await open()
     const dpu = await connect(rig.device, { clientId: 9n, firstOperation: 1n, seed: 9 })
     const region = await dpu.provision({ name: 'orders', slots: 4, capacity: 64 })
     const error = await region.watch().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(TransportError)
-    expect((error as TransportError).message).toContain("not of its own card's")
+    expect((error as TransportError).message).toContain("not of its local card's")
   })
 })
 

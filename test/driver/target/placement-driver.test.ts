@@ -193,7 +193,7 @@ test('G2-5: through: with the agent gone, the outcome of a write is unknown', as
   expect(last).toMatchObject({ fault: 'NO_AGENT' })
 })
 
-describe('X-1: a connection is made anew while a second copy is in the caches alone', () => {
+describe('X-1: a connection is made again while a second copy is in the caches alone', () => {
   /** The agent serves one request and no more: one copy of NEW is durable. */
   async function stopped() {
     const made = await bench(DDIO_ON)

@@ -148,7 +148,7 @@ describe('a region of bytes', () => {
     expect(await region.read(0, 64)).toEqual(pattern(64, 3))
   })
 
-  test('X-7: a key that is none is refused, and the driver makes its connection anew', async () => {
+  test('X-7: a key that is none is refused, and the driver connects again', async () => {
     const { region, dpu } = await bench()
     const rkey = (region.info.rkey ^ 0x100) >>> 0
     const place = { rkey, va: 0n, length: 4096n }
@@ -303,7 +303,7 @@ describe('the dual write of source 1, on a DPU', () => {
     key,
   })
 
-  /** Writes the pair anew, and cuts the power at frame `cut`, of both ends; returns how many. */
+  /** Writes the pair again, and cuts the power at frame `cut`, of both ends; returns how many. */
   async function cutAt(b: Bench, cut: number, strategy: CutStrategy): Promise<[number, boolean]> {
     const { local } = b
     let frames = 0

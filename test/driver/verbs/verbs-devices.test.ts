@@ -1,6 +1,6 @@
 /**
  * The verbs of the driver, the same stories over both ways to a DPU: frames over a wire, and the
- * queues of the own card behind PCIe. In virtual time, against the emulated card.
+ * queues of the local card behind PCIe. In virtual time, against the emulated card.
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
@@ -332,7 +332,7 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     expect(await b.bytes.read(8192, 4000)).toEqual(pattern(4000, 1))
   })
 
-  test.runIf(name === 'own')('nobody receives what is sent to the own card', async () => {
+  test.runIf(name === 'own')('nobody receives what is sent to the local card', async () => {
     const b = await bench(name)
     const { mr, qp } = b
     const sgList = [mr.sge(0, 8)]
@@ -440,7 +440,7 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     expect(mr.read(0, 8)).toEqual(new Uint8Array(8))
   })
 
-  test('H4: when the power goes everything ends once, and can be made anew', async () => {
+  test('H4: when the power goes everything ends once, and can be made again', async () => {
     const b = await bench(name)
     const { way, dpu, verbs, mr, qp, cq, events } = b
     qp.postRecv({ wrId: 90n })

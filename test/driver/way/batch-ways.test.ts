@@ -1,5 +1,5 @@
 /**
- * Batches of the driver by every way to a DPU: frames, the queues of the own card, and those
+ * Batches of the driver by every way to a DPU: frames, the queues of the local card, and those
  * towards the DPU behind it. What a batch promises is the same on all of them.
  */
 

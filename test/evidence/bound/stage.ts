@@ -75,7 +75,7 @@ const SUPERBLOCK_LINES: number = (2 * PAGE_BYTES) / LINE_BYTES
 /** The superblock is read as it was found, and once more before it is updated. */
 const ALWAYS: number = 2 * SUPERBLOCK_LINES + LANES + OPERATIONS_BYTES / LINE_BYTES
 
-/** What is done to a part, but for its size. */
+/** What is done to a part, except for its size. */
 export interface Life {
   readonly wait: number
   readonly copies: number

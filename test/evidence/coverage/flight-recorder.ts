@@ -5,7 +5,7 @@
  * Invariants:
  * - Board and firmware see what they would see without it.
  * - All branches that the firmware took in a call of a board are taken by the tapes that are kept,
- *   taken together; but for those of a tape that was full, or that a bug ended.
+ *   taken together; except for those of a tape that was full, or that a bug ended.
  */
 
 import { ATOMIC_BYTES } from '../../../boards/emulator/run/atomic.ts'

@@ -90,7 +90,7 @@ export const LEFT_OUT: readonly string[] = [
   'period, threshold and maximum together',
   'rung by fifo',
   'ring ends inside',
-  'repetition from any packet begins anew',
+  'repetition from any packet begins again',
   // Drawn, or repeated.
   'a random walk',
   'pages come and go',
@@ -111,7 +111,7 @@ export const LEFT_OUT: readonly string[] = [
   'queues that grow: (local|bypass|through)',
   'is away: (DPU A|both DPUs; through|the PCIe)',
   'of the DPU that has the records',
-  'of the own card, between the host',
+  'of the local card, between the host',
   'finds what was acknowledged, behind',
   'given back at both ends',
   'records of several packets of 1024',

@@ -3,8 +3,8 @@
  * from there on.
  *
  * Invariant: commands are counted from the moment the board is told to fail, over all
- * lists; a command that fails has had no effect, but for a store that came half way. Each kind of
- * failure strikes only a command that may fail so (hal.ts).
+ * lists; a command that fails has had no effect, except for a store that came half way. Each kind
+ * of failure strikes only a command that may fail so (hal.ts).
  */
 
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
@@ -96,7 +96,7 @@ export class FailingBoard {
     machine.run = (count) => this.run(count)
   }
 
-  /** All is well again, but for what has ended. */
+  /** All is well again, except for what has ended. */
   heal(): void {
     this.machine.run = this.runReally
     if (this.machine.nvdimm.armed) return

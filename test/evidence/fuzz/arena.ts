@@ -137,7 +137,7 @@ export class Arena {
     this.pairs.push(pair)
   }
 
-  /** Opens queue pairs for those peers anew, in one burst. */
+  /** Opens queue pairs for those peers again, in one burst. */
   connectAll(pairs: readonly Pair[]): void {
     const { script } = this.world
     script?.push({ kind: 'connect', pairs: pairs.map((pair) => this.pairs.indexOf(pair)) })

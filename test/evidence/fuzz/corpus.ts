@@ -66,7 +66,7 @@ function lost(): Setting {
   return one
 }
 
-/** The part on a card that starts anew, and a record for its first region. */
+/** The part on a card that starts again, and a record for its first region. */
 function again(nvdimm: Nvdimm, options: PersistOptions = {}): Led {
   const card = new Card(nvdimm)
   const region = card.open()

@@ -15,7 +15,7 @@ export class GuardedPart extends Nvdimm {
   guarding = false
   /** Opened until the world rests: the number of the rest before. */
   readonly opened: Int32Array = new Int32Array(this.bytes / oracle.LINE_BYTES).fill(-1)
-  /** Open for ever: lanes, the table of operations. */
+  /** Open permanently: lanes, the table of operations. */
   readonly always: Uint8Array = new Uint8Array(this.bytes / oracle.LINE_BYTES)
   epoch = 0
   /** The first store that was not authorised. */

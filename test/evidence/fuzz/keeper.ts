@@ -28,7 +28,9 @@ interface Waiting {
   readonly version: number
 }
 
-/** A durable acknowledgement of a client that is not ours: its operation must be known for ever. */
+/**
+ * A durable acknowledgement of a client that is not ours: its operation must be known permanently.
+ */
 interface Told {
   readonly client: number
   readonly operation: number

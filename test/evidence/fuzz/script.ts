@@ -21,7 +21,7 @@ export type Step =
   | { readonly kind: 'good' }
   /** A cut is played at the next acknowledgement of durability. */
   | { readonly kind: 'arm' }
-  /** Connections, by their places, are made anew. */
+  /** Connections, by their places, are made again. */
   | { readonly kind: 'connect'; readonly pairs: readonly number[] }
   /** The card comes to rest, and what the good client knows is looked at. */
   | { readonly kind: 'rest' }

@@ -43,7 +43,7 @@ function stepLines(step: Step): string[] {
     case 'arm':
       return ['   the power is cut at the next acknowledgement of durability']
     case 'connect':
-      return [`   connections ${step.pairs.join(', ')} are made anew`]
+      return [`   connections ${step.pairs.join(', ')} are made again`]
     case 'rest':
       return ['   the card comes to rest']
   }

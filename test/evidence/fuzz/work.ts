@@ -261,7 +261,7 @@ export class Work {
     }
   }
 
-  /** Queue pairs that ended are made anew; false where the host has spoilt too much to go on. */
+  /** Queue pairs that ended are made again; false where the host has spoilt too much to go on. */
   private revive(): boolean {
     const { host, sends, receives } = this
     try {

@@ -131,7 +131,7 @@ export class Play {
   }
 
   /**
-   * A client, connected anew, writes that version; it hears what comes within some turns. Behind a
+   * A client, connected again, writes that version; it hears what comes within some turns. Behind a
    * later one it says that it repeats: as a new one it would go over that, where a save that failed
    * has had its operation forgotten. There, and nowhere else, it may be told so.
    */

@@ -6,7 +6,7 @@
  * - A step is a command of the card, or a clean, a fence or a bell of the flush agent. Steps are
  *   numbered from where the play begins; an event strikes before the step of its number.
  * - What is pending when a machine goes survives as the event says; nothing else decides it.
- * - A host that comes back is a new one: its queues, its driver and its agent are made anew, and
+ * - A host that comes back is a new one: its queues, its driver and its agent are made again, and
  *   its first epoch has the number that the first epoch of the host before had.
  */
 

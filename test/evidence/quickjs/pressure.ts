@@ -87,7 +87,7 @@ export function leastMemory(): Promise<Least> {
 /**
  * From what the firmware touches in all of memory, page by page down to where it does not start.
  * Far less is never tried: where memory ends in the middle of the source, the engine's parser may
- * look ahead for ever, and asks nobody whether to go on.
+ * look ahead permanently, and asks nobody whether to go on.
  */
 async function findLeast(): Promise<Least> {
   const { guest } = await live(PAGES_MOST)

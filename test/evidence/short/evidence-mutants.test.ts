@@ -214,18 +214,22 @@ test('R1-E8: an operator beside others of its kind is another one, and still par
   }
 })
 
-test('R1-E8: mutants are drawn from every file, half of them anew for every seed', THOROUGH, () => {
-  const all = allMutants('firmware/')
-  const [first, second] = [draw(all, 400, 1), draw(all, 400, 2)]
-  const files = new Set(all.map(({ file }) => file))
-  for (const drawn of [first, second]) {
-    expect(new Set(drawn).size).toBe(400)
-    expect(new Set(drawn.map(({ file }) => file))).toEqual(files)
-  }
-  expect(second.slice(0, 200)).toEqual(first.slice(0, 200))
-  const again = new Set(first.slice(200))
-  expect(second.slice(200).filter((one) => again.has(one)).length).toBeLessThan(100)
-})
+test(
+  'R1-E8: mutants are drawn from every file, half of them again for every seed',
+  THOROUGH,
+  () => {
+    const all = allMutants('firmware/')
+    const [first, second] = [draw(all, 400, 1), draw(all, 400, 2)]
+    const files = new Set(all.map(({ file }) => file))
+    for (const drawn of [first, second]) {
+      expect(new Set(drawn).size).toBe(400)
+      expect(new Set(drawn.map(({ file }) => file))).toEqual(files)
+    }
+    expect(second.slice(0, 200)).toEqual(first.slice(0, 200))
+    const again = new Set(first.slice(200))
+    expect(second.slice(200).filter((one) => again.has(one)).length).toBeLessThan(100)
+  },
+)
 
 test('R1-E8: who lives is told where too few are noticed', () => {
   const lives = 'lives: firmware/wire/arp.ts:1:1 constant'

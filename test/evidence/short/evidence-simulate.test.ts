@@ -114,7 +114,7 @@ function partAddress(words: Float64Array, at: number): number {
   return words[at + TO]! - NVDIMM_SPACE
 }
 
-/** A part that is formatted leaves out every so many commands of that kind, but for lanes. */
+/** A part that is formatted leaves out every so many commands of that kind, except for lanes. */
 function without(kind: number, every: number): Boot {
   return (machineFor) => {
     const machine = machineFor()

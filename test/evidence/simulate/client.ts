@@ -1,7 +1,7 @@
 /**
  * A client of a simulated host: a small reliable requester, written for the simulation alone. It
  * goes back N, repeats what is not answered, asks again for what is not acknowledged as durable,
- * and connects anew when that does not help.
+ * and connects again when that does not help.
  *
  * Invariant: a durable record is asked for until it is acknowledged or refused, over any
  * number of connections, under one id; everything else ends with its connection, and its outcome

@@ -4,7 +4,7 @@
  * Invariants:
  * - An acknowledgement is judged by what the host's medium holds durably as it leaves: caches,
  *   buffers and posted writes count for nothing. One that comes again, or answers a query, speaks
- *   of what was promised before: so many copies, but for the one that a later write is about to
+ *   of what was promised before: so many copies, except for the one that a later write is about to
  *   overwrite, hold that version or a later one. Where host, card or link has failed since the
  *   record was judged, a repair may be about to overwrite all of them but one.
  * - A start of the card says nothing of such a record, as its host may be away. It is judged when

@@ -115,7 +115,7 @@ function comeBack(world: SimulatedWorld, site: Site, random: Random): void {
   if (random.chance(0.6)) own.driverOn()
 }
 
-/** Whoever looks after the host has its driver begin anew, or the machine. */
+/** Whoever looks after the host has its driver begin again, or the machine. */
 function repair(world: SimulatedWorld, own: OwnHost, random: Random): void {
   if (own.driverOn() && own.isProven) return
   if (!random.chance(0.5)) return
@@ -173,7 +173,7 @@ function serveNeighbour(world: SimulatedWorld, site: Site, random: Random, clien
   world.blame(`client ${client.index} is not served, and asks for records of the card alone`)
 }
 
-/** Who has not noticed that the card was started is not heard: that client connects anew. */
+/** Who has not noticed that the card was started is not heard: that client connects again. */
 function reach(world: SimulatedWorld, site: Site, client: Client): void {
   if (client.state === UP && site.connections.has(client.connection!.peer)) return
   client.connect()

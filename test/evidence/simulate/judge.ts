@@ -244,7 +244,7 @@ export class Judge {
     if (record !== undefined && record.behind !== 0) record.blind = true
   }
 
-  /** All copies of the record were written anew, those whose medium takes stores. */
+  /** All copies of the record were written again, those whose medium takes stores. */
   noteWritten(record: RecordState): void {
     record.behind = 0
     this.noteDamage(record)

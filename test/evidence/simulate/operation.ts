@@ -2,7 +2,7 @@
  * What a simulated host asks of a DPU, and the frames that say it.
  *
  * Invariant: a durable record keeps its operation id over every connection and restart; its
- * frames are made anew for each connection, as numbers and keys are others there.
+ * frames are made again for each connection, as numbers and keys are others there.
  */
 
 import {
@@ -67,7 +67,7 @@ export interface Operation {
   readonly region: number
   readonly slot: number
   readonly length: number
-  /** Its name for ever; 0 for what has none. */
+  /** Its name permanently; 0 for what has none. */
   readonly id: number
   readonly wait: number
   /** When it was sent for the first time. */

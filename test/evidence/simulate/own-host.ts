@@ -9,7 +9,7 @@
  *   and bell of an agent. Before the step that was drawn somebody goes; of what was pending there
  *   survives what the generator draws.
  * - A host that comes back is a new one: caches empty, memory of its queues blank, its driver and
- *   its agent made anew. Its first epoch has the number that the first one before had.
+ *   its agent made again. Its first epoch has the number that the first one before had.
  * - What runs on the host is a stand-in for the driver; who judges has no part in it.
  */
 

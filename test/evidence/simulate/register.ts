@@ -41,7 +41,7 @@ export interface Version {
 export class Register {
   readonly name: string
   readonly versions: Version[] = []
-  /** What was seen last: a record that takes nothing more shows it for ever. */
+  /** What was seen last: a record that takes nothing more shows it permanently. */
   private shown: Version | null = null
   /** Its medium was hit: what is overwritten in one copy may be all that another has. */
   isHurt = false

@@ -69,7 +69,7 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 2654451803,
     world: 'mixed',
     found:
-      'world: a failing save took back that a region was made, and clients asked for it for ever',
+      'world: a failing save took back that a region was made, and clients asked for it forever',
   },
   {
     seed: 2654497803,

@@ -1,6 +1,6 @@
 /**
  * The firmware's sources, powered on again and again on one state, which is put back to what a new
- * one is: making it anew was a quarter of all that a simulation does, most of it as garbage.
+ * one is: making it again was a quarter of all that a simulation does, most of it as garbage.
  *
  * Invariants:
  * - A state is made by the firmware itself, once for each packet memory and each address of a card.

@@ -479,7 +479,7 @@ export async function settle(world: SimulatedWorld): Promise<void> {
   const random = new Random(world.tick)
   for (const site of world.sites) {
     heal(world, site, random)
-    // A cut that waits for its command waits for ever.
+    // A cut that waits for its command waits forever.
     if (site.card.isOn) {
       world.aim(site, random, false)
       site.card.cutNow()

@@ -423,8 +423,8 @@ export class SimulatedWorld implements Surroundings {
   }
 
   /**
-   * Every answer acknowledges what came before it, and a NAK, but for its own PSN, no less: so each
-   * plain WRITE of a record there is durable, in all copies, as it leaves. Whether its client
+   * Every answer acknowledges what came before it, and a NAK, except for its own PSN, no less: so
+   * each plain WRITE of a record there is durable, in all copies, as it leaves. Whether its client
    * hears it is no matter: what the card denied before in a NAK that is lost is found all the same.
    * An answer to what its client has not sent yet is none to what it has (`judgeNumber`).
    */

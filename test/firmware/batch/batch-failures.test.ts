@@ -431,7 +431,7 @@ describe('P4-8: N records, an error at k', () => {
 })
 
 describe('a frame is lost', () => {
-  /** Serves the frames but for some, and goes back to the first of these, as requesters do. */
+  /** Serves the frames except for some, and goes back to the first of these, as requesters do. */
   function goBack(
     one: BatchSetting,
     frames: readonly Uint8Array[],

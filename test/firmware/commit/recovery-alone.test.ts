@@ -2,7 +2,7 @@
  * Recovery where one condition alone decides: lanes that are whole and say something unusual,
  * repairs that a medium refuses, scans beside lanes that hold a record (C9).
  *
- * Invariant: parts are composed from images that the firmware stored itself, sealed anew by
+ * Invariant: parts are composed from images that the firmware stored itself, sealed again by
  * the oracle where they are changed; what came of it is read by the oracle, or over the wire.
  */
 

@@ -334,7 +334,7 @@ describe('a DPU that connects to a DPU', () => {
     expect(network.events).toEqual(['connected', EVENT_CLOSED])
   })
 
-  test('X-3: a relay is not connected anew before its connection of before is over', () => {
+  test('X-3: a relay is not connected again before its connection of before is over', () => {
     let lost = false
     const network = new Network(() => (lost ? 'lose' : 'deliver'))
     const { state } = network.a

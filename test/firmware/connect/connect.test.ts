@@ -230,14 +230,14 @@ describe('a REQ that comes again', () => {
     const card = served()
     const rep = repOf(card.serve(reqFrame(CLIENT)))
     card.serve(rtu(CLIENT, rep))
-    const anew = { ...CLIENT, localId: 5 }
-    expect(rejOf(card.serve(reqFrame(anew)))).toMatchObject({
+    const again = { ...CLIENT, localId: 5 }
+    expect(rejOf(card.serve(reqFrame(again)))).toMatchObject({
       reason: cm.REJECT_STALE,
       remoteId: 5,
     })
     expect(card.counter('STALE_CONNECTION')).toBe(1)
     expect(serves(card, granted(rep))).toBe(false)
-    expect(repOf(card.serve(reqFrame(anew))).qpn).not.toBe(rep.qpn)
+    expect(repOf(card.serve(reqFrame(again))).qpn).not.toBe(rep.qpn)
   })
 
   test('nobody ends a connection from another address by its ids', () => {
@@ -344,7 +344,7 @@ describe('when a message is lost', () => {
     expect(attributes(card.pass(200))).toEqual([cm.CM_REP])
   })
 
-  test('a REQ that wants no time at all does not make the card repeat its REP for ever', () => {
+  test('a REQ that wants no time at all does not make the card repeat its REP permanently', () => {
     const card = served()
     card.serve(reqFrame(CLIENT, { localTimeout: 0, cmRetries: 15 }))
     expect(card.pass(50_000)).toEqual([])

@@ -1,6 +1,6 @@
 /**
- * Which records are committed together, and under which sequences: a burst is one group, but for a
- * record that comes twice (D-2, P1-12; I4).
+ * Which records are committed together, and under which sequences: a burst is one group, except for
+ * a record that comes twice (D-2, P1-12; I4).
  *
  * Invariant: a group of records in two copies has four fences, whoever is in it; so the
  * fences of a burst say how many groups it was.
@@ -134,7 +134,7 @@ function sizesWanted(burst: readonly Named[]): number[] {
   return sizes
 }
 
-test('P1-12, I4: a burst is one group, but for a record that comes twice', () => {
+test('P1-12, I4: a burst is one group, except for a record that comes twice', () => {
   const made = setting()
   // Slots and regions that are alike, or nearly.
   const alike: readonly Named[][] = [
@@ -162,7 +162,7 @@ test('P1-12, I4: a burst is one group, but for a record that comes twice', () =>
 test.each([
   { where: 'from the start on', low: null },
   { where: 'where the lower word gets its upper bit', low: 0x7ffffffe },
-  { where: 'where the lower word begins anew', low: 0xfffffffe },
+  { where: 'where the lower word begins again', low: 0xfffffffe },
 ])('D-3: each record has the sequence behind the one before: $where', ({ low }) => {
   const one = batchSetting({ slots: 8 })
   const { card, region, qp, state } = one
@@ -308,7 +308,7 @@ test('D-2: the lanes of a group are cleared once, by the next one or when there 
   const write = (count: number) => (): void => {
     card.serve(...upTo(count).flatMap((slot) => persistFrames(qp, region, slot, dataOf(8, slot))))
   }
-  // A lane that is used again is written anew.
+  // A lane that is used again is written again.
   expect(clearedBy(write(5))).toEqual([])
   expect(clearedBy(write(2))).toEqual([2, 3, 4])
   expect(clearedBy(write(1))).toEqual([1])
@@ -511,7 +511,7 @@ test('X-5, P1-11: a chain is broken where it is, whoever else is in the group be
     const [client, qp] = [card.connect(4096, 0, 8), card.connect(4096, 0, 8)]
     card.nvdimm.refuseWrites(slotOffset(region, copy, bad) / LINE_BYTES)
     // A batch of four, the first half of which is stored because of a SEND behind it. Behind the
-    // bad record the lower word of its operations begins anew.
+    // bad record the lower word of its operations begins again.
     const part = (...indexes: readonly number[]): Uint8Array[] => {
       const records = indexes.map((index) => {
         const operation = 2 ** 32 - 1 - bad + index

@@ -1,7 +1,7 @@
 /**
  * A host that does anything: wild stores, wild doorbells, failing reads, removals (H1 to H5).
  *
- * Invariant: the firmware neither throws nor spins, and a host that begins anew is served
+ * Invariant: the firmware neither throws nor spins, and a host that begins again is served
  * as if nothing had been.
  */
 
@@ -53,7 +53,7 @@ function disturb({ host, sqs, cqs }: NopHost, random: Random): void {
   }
 }
 
-test('whatever a host does: nothing is thrown, nothing spins, and it can begin anew', () => {
+test('whatever a host does: nothing is thrown, nothing spins, and it can begin again', () => {
   const seed = Number(process.env.SEED ?? 21)
   console.log(`seed ${seed}`)
   for (let run = 0; run < 40; run++) {

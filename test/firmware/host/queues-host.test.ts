@@ -105,7 +105,7 @@ describe('P3-10: taking a host', () => {
     expect(calls).toBe(15)
   })
 
-  test('another epoch begins anew: no queue and no pointer of the old one is left', () => {
+  test('another epoch begins again: no queue and no pointer of the old one is left', () => {
     const { host, cqs, sqs } = nopHost()
     host.post(sqs[0]!, nop())
     host.ring(sqs[0]!)

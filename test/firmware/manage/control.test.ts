@@ -69,7 +69,7 @@ function cardWithLoss(): { card: Card; id: number } {
   return { card, id: region.id }
 }
 
-test('clients that died without a word do not keep others out for ever', () => {
+test('clients that died without a word do not keep others out permanently', () => {
   const card = formatted()
   const region = card.provision()
   const pairs = Array.from({ length: QUEUE_PAIRS }, () => card.connect())

@@ -628,7 +628,7 @@ describe('what is not granted', () => {
 })
 
 describe('what the host is asked for', () => {
-  test('neighbours by one event, once in 10 ms, and anew when a page has gone again', () => {
+  test('neighbours by one event, once in 10 ms, and again when a page has gone again', () => {
     const one = begun({ length: 64 * PAGE_BYTES })
     const { host, region, qp } = one
     const { rkey } = region
@@ -845,7 +845,7 @@ describe('D-12: how it ends', () => {
     expect(host.write(third, region, PAGE_BYTES, dataOf(4, 1))[0]!.syndrome).toBe(0x1f)
   })
 
-  test('everything ended, everything can begin anew, as often as one likes', () => {
+  test('everything ended, everything can begin again, as often as one likes', () => {
     const host = new OnDemandHost()
     const [frame] = host.frames(1)
     const keys = new Set<number>()

@@ -109,7 +109,7 @@ describe('who may ask', () => {
     expect(host.manage(mad.METHOD_GET, mad.ATTRIBUTE_OPEN).fault).toBe('NO_REGION')
   })
 
-  test('a host connects to its own card by local pairs, not by CONNECT', () => {
+  test('a host connects to its local card by local pairs, not by CONNECT', () => {
     const host = hostOf().init()
     host.must(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
     const asked = host.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
@@ -847,8 +847,8 @@ describe('a new epoch', () => {
     expect(takeBack.fault).toBe('MEMORY_KEY')
     sendCall(host, call)
     host.run()
-    const anew = takeAnswers(host)[0]!
-    expect(anew.fault).toBe('PASS')
-    expect(u32(anew.body, mad.CREATE_CQ_QUEUE), 'executed, not remembered').toBe(3)
+    const again = takeAnswers(host)[0]!
+    expect(again.fault).toBe('PASS')
+    expect(u32(again.body, mad.CREATE_CQ_QUEUE), 'executed, not remembered').toBe(3)
   })
 })

@@ -270,7 +270,7 @@ describe('a region of many slots', () => {
     }
   })
 
-  it('R1-A3: through the host’s caches its job stores it in slices, at each start anew', () => {
+  it('R1-A3: through the host’s caches its job stores it in slices, at each start again', () => {
     const made = placed(DDIO_ON, { slots: 2 })
     const shape = { name: 'second', slots: 32, placement: PLACEMENT_THROUGH }
     const early = made.card.provision(shape)
@@ -871,7 +871,7 @@ describe('a region that is removed', () => {
     expect(writeStatus(next, again, 1, 1)).toBe(0)
   })
 
-  it('in the memory of a host that does not answer: it waits until that shows it anew', () => {
+  it('in the memory of a host that does not answer: it waits until that shows it again', () => {
     const { card, host } = placed(DDIO_OFF, { slots: 32 })
     expect(remove(card, 'records')).toBe('PASS')
     host.link.script = ({ kind, memory }) =>

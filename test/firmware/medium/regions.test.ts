@@ -183,7 +183,7 @@ describe('finding a region', () => {
 describe('keys on the wire (N15)', () => {
   const boot = (card: Card, entropy: number[]): Card => new Card(card.nvdimm, { entropy })
 
-  test('a key is drawn anew at every power-on, and the old one names nothing', () => {
+  test('a key is drawn again at every power-on, and the old one names nothing', () => {
     let card = new Card().format()
     let region = card.provision()
     const keys = [region.rkey]
@@ -218,7 +218,7 @@ describe('keys on the wire (N15)', () => {
     expect((zeros >>> 5).toString(2)).toBe('1'.repeat(27))
   })
 
-  test('the key of the check code stays with the region for ever', () => {
+  test('the key of the check code stays with the region permanently', () => {
     const card = new Card().format()
     const { key } = card.provision()
     expect(boot(card, [5, 5, 5, 5, 5, 5, 5, 5]).open().key).toEqual(key)

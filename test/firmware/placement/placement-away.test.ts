@@ -520,7 +520,7 @@ describe('the card starts while its host is away', () => {
     comeBack(card)
     expect(commands).toBeLessThan(SLICE_RECORDS * 4)
     expect(told(NEW)).toEqual([STATUS_PLACEMENT_UNKNOWN])
-    // A host that hangs is asked once, and again when it has shown its memory anew.
+    // A host that hangs is asked once, and again when it has shown its memory again.
     host.link.script = ({ kind, memory }) =>
       kind === 'read' && memory === 'persistent' ? 'timeout' : undefined
     for (let i = 0; i < 4; i++) card.idle()

@@ -561,7 +561,7 @@ test('H5: where the read of a stage fails, the record is refused, and the old on
 })
 
 test.each([0, 2])(
-  'P2-14: a group that begins anew reads behind what was written before it: flags %i',
+  'P2-14: a group that begins again reads behind what was written before it: flags %i',
   (flags) => {
     const { card, host } = placed()
     const shape = { kind: mad.KIND_BYTES, length: 4096, placement: PLACEMENT_BYPASS }
@@ -570,7 +570,7 @@ test.each([0, 2])(
     const [qp, other] = [card.connect(), card.connect()]
     const frames = writeFrames(qp, bytes, 0, dataOf(64, 1))
     if (flags === 0) frames.push(flushFrame(qp, bytes))
-    // The first lane of the group takes no intent: the record goes, and the group begins anew.
+    // The first lane of the group takes no intent: the record goes, and the group begins again.
     card.nvdimm.refuseWrites(LANES_AT / 64)
     let posted = -1
     card.machine.observe({

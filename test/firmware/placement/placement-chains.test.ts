@@ -67,7 +67,7 @@ function silence({ host, region }: Placed, silent: Silent): void {
   }
 }
 
-/** What readers are shown of each record; refused, also where it is but for a while. */
+/** What readers are shown of each record; refused, also where it is except for a while. */
 function shown(card: Card): string[] {
   const [qp, region] = [card.connect(), card.open()]
   return RECORDS.map((slot) => {

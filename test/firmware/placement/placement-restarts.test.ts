@@ -323,7 +323,7 @@ describe('the host restarts while its card makes whole what a cut has left', () 
           return bytes
         }
         card.nvdimm.dirtyShutdowns += 1
-        // The second start believes its lanes again, but for what they say of that record.
+        // The second start believes its lanes again, except for what they say of that record.
         for (let start = 0; start < 2; start++) {
           next.machine.die()
           host.arrive()
@@ -512,7 +512,7 @@ describe('what the probe has shown ends with the host', () => {
       queueHostOf(card).setLink(false)
       queueHostOf(card).setLink(true)
     },
-    'its queues begin anew': (card: Card) => {
+    'its queues begin again': (card: Card) => {
       queueHostOf(card).enable()
     },
     'its header page is not to be read': (card: Card) => {

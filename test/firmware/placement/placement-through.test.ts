@@ -242,7 +242,7 @@ function silentAgent(card: Card): Agent {
   return agent
 }
 
-/** The queues, but for what is given. */
+/** The queues, except for what is given. */
 function over(queues: RawAgentQueues, instead: Partial<AgentQueues>): AgentQueues {
   return {
     sendQueue: queues.sendQueue,
@@ -364,7 +364,7 @@ test('a call to attach that comes again, late, does not replace the agent that c
     return u32(answer!.payload, mad.MAD_BODY + mad.AGENT_FIRST_REQUEST)
   }
   expect([first(attach(70_001)), first(attach(70_001))]).toEqual([2, 2])
-  // What was asked meanwhile is behind it; a call that attached anew would say so.
+  // What was asked meanwhile is behind it; a call that attached again would say so.
   const agent = attachedAgent(card)
   card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
   expect(first(attach(70_001))).toBe(2)
@@ -847,7 +847,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     }
   })
 
-  test('X-3: what is durable is not refused for good while its slot is written anew', () => {
+  test('X-3: what is durable is not refused for good while its slot is written again', () => {
     for (const isCut of [false, true]) {
       const made = placed(DDIO_ON)
       const { card, region, qp } = made

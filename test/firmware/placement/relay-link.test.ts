@@ -202,7 +202,7 @@ function endLink(wire: Wire, { qp, rkey }: ReturnType<Wire['open']>): void {
   for (let s = 0; s < 40; s++) wire.pass(500_000)
 }
 
-test('X-1: a relay whose queue pair has failed is made anew when it is asked for again', () => {
+test('X-1: a relay whose queue pair has failed is made again when it is asked for again', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   endLink(wire, wire.open())
@@ -343,7 +343,7 @@ test('X-1: a host that ended meanwhile hears nothing of its record, whose buffer
   expect(acks(wire), 'every buffer is free').toBe(STAGING_BUFFERS)
 })
 
-test('X-1: who asks for a relay at once when its queue pair has failed gets it made anew', () => {
+test('X-1: who asks for a relay at once when its queue pair has failed gets it made again', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open()

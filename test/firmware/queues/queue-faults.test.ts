@@ -366,7 +366,7 @@ describe.each(POST_KINDS)('one post: %s', (kind) => {
     }
   })
 
-  test('H4: the card is taken out at any access, and comes back to a host that starts anew', () => {
+  test('H4: the card is taken out at any access, and comes back to a host that restarts', () => {
     for (let at = 0, accesses = 1; at < accesses; at++) {
       const world = new QueueWorld(0)
       const [post] = begin(world, [0, kind]) as [Post]

@@ -1,5 +1,5 @@
 /**
- * The general service interface of a host: datagrams from queue 0 to the own card and to others,
+ * The general service interface of a host: datagrams from queue 0 to the local card and to others,
  * and back into queue 1 (source 3; X-4, H2, H4).
  */
 
@@ -74,7 +74,7 @@ function responseTo(transaction: number, payload?: Uint8Array, ipVersion?: 4 | 6
   })
 }
 
-describe('to the own card', () => {
+describe('to the local card', () => {
   test('a call is answered into the next element of queue 1, with one completion each', () => {
     const host = hostOf().init()
     const unit = sendCall(host, GET_STATUS, undefined, el.SIGNALED)
@@ -86,7 +86,7 @@ describe('to the own card', () => {
       ...{ unit: 0, status: el.WC_SUCCESS, opcode: el.WQE_RECEIVE, length: 256 },
       ...{ source: 1, pointer: 1 },
     })
-    expect(cqes[1], 'zeros: the own card says so').toMatchObject({ address: 0, incarnation: 0 })
+    expect(cqes[1], 'zeros: the local card says so').toMatchObject({ address: 0, incarnation: 0 })
     expect(host.zone1(page.QUEUE_GSI_RECEIVE).pointer).toBe(1)
     expect(host.zone1(page.QUEUE_GSI_SEND).pointer).toBe(unit + 5)
   })
@@ -108,7 +108,7 @@ describe('to the own card', () => {
     expect(takeAnswers(host)).toMatchObject([{ transaction: 77, fault: 'PASS' }])
   })
 
-  test('the address of the own card is the own card, too', () => {
+  test('the address of the local card is the local card, too', () => {
     const host = hostOf().init()
     sendCall(host, GET_STATUS, stationOf(2))
     host.run()
@@ -405,7 +405,7 @@ describe('to another card', () => {
     expect(senders).toEqual([stationOf(3), stationOf(1)])
   })
 
-  test('nobody on the network can be taken for the own card', () => {
+  test('nobody on the network can be taken for the local card', () => {
     const host = hostOf().init()
     const zeros = responseTo(5)
     zeros.fill(0, 6, 12)

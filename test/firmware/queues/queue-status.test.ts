@@ -1,5 +1,5 @@
 /**
- * Elements by which a host follows the memory of another card (source 5), and what its own card
+ * Elements by which a host follows the memory of another card (source 5), and what its local card
  * hears for it: two cards on one wire, and a host that may say anything.
  */
 
@@ -617,7 +617,7 @@ describe('what a peer may say', () => {
   })
 })
 
-test('P5-18: who associates again begins anew, in the same place', () => {
+test('P5-18: who associates again begins again, in the same place', () => {
   play(associating())
   come(1)
   play(associating())

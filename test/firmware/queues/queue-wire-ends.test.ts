@@ -38,7 +38,7 @@ import { frameOf } from '../../support/wire/frames.ts'
 /** Depth of the ring of events. */
 const EVENTS = 1024
 
-/** Reads of [from, from + length) fail, but for the first `after` of them. */
+/** Reads of [from, from + length) fail, except for the first `after` of them. */
 function failReads(host: CardHost, from: number, length: number, after = 0): void {
   let left = after
   host.ram.link.script = ({ kind: what, at: where }) => {
@@ -313,7 +313,7 @@ function askedOf({ rkey }: Pick<TestRegion, 'rkey'>): Record<string, ElementFiel
 /** How a host may be gone when a burst comes. */
 const GOINGS: Record<string, (host: CardHost) => void> = {
   'its link is down': (host) => host.setLink(false),
-  'it began anew': (host) => host.enable(),
+  'it began again': (host) => host.enable(),
   'its header page does not answer': (host) => {
     failReads(host, 0, 1 << 16)
     host.enable()

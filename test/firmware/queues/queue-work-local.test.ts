@@ -1,5 +1,5 @@
 /**
- * Elements of local queues: what the host does to its own card's part without a wire.
+ * Elements of local queues: what the host does to its local card's part without a wire.
  */
 
 import fc from 'fast-check'

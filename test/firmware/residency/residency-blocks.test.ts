@@ -399,7 +399,7 @@ describe('notices', () => {
     expect(b.wanted).toBe(true)
   })
 
-  test('D-12: after associating anew a current status counts, whatever its number', () => {
+  test('D-12: after associating again a current status counts, whatever its number', () => {
     const b = toldBlocks(2, true)
     hear(b, changeOf(57, 12, [0, false]))
     associated(b, 2 * PAGE, INCARNATION)
@@ -435,7 +435,7 @@ describe('notices', () => {
       expect(b.phase).toBe(kind)
       expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_BLIND)
       expect(nextHintedBlocks(b, 0, 4 * PAGE, 1000, 100)).toBe(false)
-      // Only a region that begins anew tells its status by itself; then it is waited for.
+      // Only a region that begins again tells its status by itself; then it is waited for.
       expect(nextAskUs(b)).toBe(10 + (kind === STATUS_RESET ? ASK_AGAIN_US : REFRESH_US))
       hear(b, currentOf(4, 12, [true, false, true, true]))
       expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_READY)

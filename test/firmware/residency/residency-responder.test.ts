@@ -243,7 +243,7 @@ describe('P5-22: changes are collected for a period', () => {
 })
 
 describe('P5-23: memory actions are counted', () => {
-  test('above the threshold the notice leaves at once, and the count begins anew', () => {
+  test('above the threshold the notice leaves at once, and the count begins again', () => {
     const pages = [true, true, true, true]
     const a = associate(pages, { sizeLog2: 13, periodUs: 1000, threshold: 2 })
     toggle(a, pages, 0)

@@ -191,7 +191,7 @@ describe('while a long READ is answered', () => {
     expect(lines(acks, base)).toEqual(['ACK 0'])
   })
 
-  test('its repetition from any packet begins anew from there, whatever was sent', () => {
+  test('its repetition from any packet begins again from there, whatever was sent', () => {
     for (const turnsBefore of [0, 1, 2, 3]) {
       for (const from of [0, 1, 63, 64, 200, 255]) {
         const one = filled()
@@ -212,7 +212,7 @@ describe('while a long READ is answered', () => {
     }
   })
 
-  test('N3: in its middle, repeated from packet 64 on, it begins anew there', () => {
+  test('N3: in its middle, repeated from packet 64 on, it begins again there', () => {
     const one = filled()
     const { card, qp } = one
     const base = qp.psn

@@ -303,7 +303,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     expect(host.card.serve(seconds[0]!)[0]!.syndrome).toBe(0x1f)
   })
 
-  test('UNMAP in the middle of a WRITE: the next packet waits, and finds the page anew', () => {
+  test('UNMAP in the middle of a WRITE: the next packet waits, and finds the page again', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
     const old = mapAll(host, region, 3)
@@ -319,11 +319,11 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     taken.fill(0xee)
     expect(lines(host.card.serve(...frames.slice(5)), base)).toEqual(['NAK 0x2a 5'])
     expect(host.wanted().map(({ first, count }) => [first, count])).toEqual([[1, 1]])
-    const [anew] = host.frames(1)
-    host.frame(anew!).set(swapped)
-    host.map(region, [[1, anew!]])
+    const [again] = host.frames(1)
+    host.frame(again!).set(swapped)
+    host.map(region, [[1, again!]])
     expect(lines(host.card.serve(...frames.slice(5)), base)).toEqual(['ACK 11'])
-    const now = [old[0]!, anew!, old[2]!].flatMap((frame) => [...host.frame(frame)])
+    const now = [old[0]!, again!, old[2]!].flatMap((frame) => [...host.frame(frame)])
     expect(hexOf(Uint8Array.from(now))).toBe(hexOf(data))
     expect(taken.every((byte) => byte === 0xee)).toBe(true)
   })
@@ -352,10 +352,10 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     const got = host.keepLog().log
     /** The host takes the page, and does something else with its frame. */
     const move = (page: number): number => {
-      const [anew] = host.frames(1)
-      host.frame(anew!).set(host.frame(frames[page]!))
+      const [again] = host.frames(1)
+      host.frame(again!).set(host.frame(frames[page]!))
       host.frame(frames[page]!).fill(0xee)
-      return anew!
+      return again!
     }
     const pausesAt = (page: number): void => {
       expect(responses(got)).toHaveLength(page * 4)
@@ -412,7 +412,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
   test('a READ that comes again is answered from where its page is then, or later', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
-    const [old, anew] = host.frames(2)
+    const [old, again] = host.frames(2)
     const content = fill(host, [old!], 1)
     host.map(region, [[0, old!]])
     const read = host.reads(qp, region, 8, 2048)
@@ -421,8 +421,8 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     // It was accepted before: the NAK names it, and not what is expected now.
     expect(lines(host.card.serve(read), base)).toEqual(['NAK 0x2a 0'])
     expect(host.wanted().map(({ first, count }) => [first, count])).toEqual([[0, 1]])
-    const later = fill(host, [anew!], 2)
-    host.map(region, [[0, anew!]])
+    const later = fill(host, [again!], 2)
+    host.map(region, [[0, again!]])
     expect(hexOf(payloadOf(host.card.serve(read)))).toBe(hexOf(later.subarray(8, 2056)))
   })
 

@@ -733,7 +733,7 @@ describe('P5-28: a status is no permission', () => {
   })
 })
 
-describe('regions that fail, and begin anew', () => {
+describe('regions that fail, and begin again', () => {
   test.each([
     ['error', STATUS_ERROR],
     ['unavailable', STATUS_UNAVAILABLE],
@@ -859,7 +859,7 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
     expect(made.take(sent).map(noticeLine)).toEqual(['change 1 not'])
   })
 
-  test('a part that is not armed cannot be used; when it is, all begins anew', () => {
+  test('a part that is not armed cannot be used; when it is, all begins again', () => {
     const made = new Records()
     const { card } = made.one
     made.associate()
@@ -1013,7 +1013,7 @@ test('D-12: a notice that is late is older than all of the next association', ()
   const numbers = (sent: readonly Sent[]): number[] => noticesOf(sent).map((n) => n.sequence)
   expect(numbers(one.associate({ current: true }))).toEqual([1])
   one.unmap(0)
-  // Not acknowledged yet when the requester associates anew.
+  // Not acknowledged yet when the requester associates again.
   const late = one.card.pass(PERIOD_US)
   expect(numbers(late)).toEqual([2])
   one.card.serve(associateFrame(one.qp, one.range, { blockSizeLog2: 12, current: true }))
@@ -1443,7 +1443,7 @@ function withBit(frame: Uint8Array, at: number, bit: number): Uint8Array {
   return turned
 }
 
-test('P5-10: another size while the status of many blocks is told: it begins anew', () => {
+test('P5-10: another size while the status of many blocks is told: it begins again', () => {
   const one = new Responder([], 256, 4096)
   const [first] = one.card
     .serve(associateFrame(one.qp, one.range, { blockSizeLog2: 12, current: true }))

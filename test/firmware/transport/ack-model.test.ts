@@ -89,13 +89,13 @@ describe('source 2: the first ACK of a PSN says received, the second one durable
     ])
   })
 
-  test('G2-1, P2-26: one lost ACK leaves the client waiting for ever', () => {
+  test('G2-1, P2-26: one lost ACK leaves the client waiting forever', () => {
     const found = walk(source(PLAN), 4)
     expect(found.stuck).toBeGreaterThan(0)
     console.log(found.stuckStory)
     expect(found.stuckStory).toContain('ACK 0x000064 is lost')
     expect(found.stuckStory).toContain('(1 fault)')
-    expect(found.stuckStory).toContain('the client waits for ever for 1 (received)')
+    expect(found.stuckStory).toContain('the client waits forever for 1 (received)')
   })
 
   test('G2-1: without a fault, one ACK for two packets leaves it waiting as well', () => {

@@ -243,7 +243,7 @@ const KINDS: readonly Kind[] = [
 /** Bytes of IPv4 in an acknowledgement, and in a notification. */
 const SUMMED = { ack: 48, notification: 60 }
 
-/** A way over IPv4 whose answers have headers with that sum, but for length and class. */
+/** A way over IPv4 whose answers have headers with that sum, except for length and class. */
 function wayOfSum(sum: number, trafficClass: number): Way {
   // Version, fragment word, hops with protocol; three of the four words of the addresses.
   const rest = 0x4500 + 0x4000 + 0x4011 + 0xcb71 + 0xfba7 + 0xe6d3

@@ -1,6 +1,6 @@
 /**
  * A requester that goes back N over a wire that loses and repeats, against the responder: every
- * request is done once, in order, and none waits for ever (X-3, N2, N3; wire-format 3.5, 3.8).
+ * request is done once, in order, and none waits forever (X-3, N2, N3; wire-format 3.5, 3.8).
  *
  * And records that come again under the name of their operation, over another connection: done
  * once, whatever happens to their client's line of the table meanwhile (D-6, G2-2).

@@ -128,7 +128,7 @@ describe('the READ that follows a FLUSH towards Linux', () => {
   })
 })
 
-test('a requester with an acknowledgement timeout of 0 waits for ever (IBTA 9.7.6.1.3)', () => {
+test('a requester with an acknowledgement timeout of 0 waits forever (IBTA 9.7.6.1.3)', () => {
   const p = peer({ ackTimeoutCode: 0 })
   ask(p, WRITE, 1)
   expect(nextTimerUs(p.q)).toBe(Infinity)

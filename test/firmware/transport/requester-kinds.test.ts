@@ -509,7 +509,7 @@ describe('congestion', () => {
     return (p.q.cursorPsn - p.q.unackedPsn) & 0xffffff
   }
 
-  test('a notification closes half the window, but for one packet', () => {
+  test('a notification closes half the window, except for one packet', () => {
     const p = peer({ window: 16 })
     const widths: number[] = []
     for (let i = 0; i < 6; i++) {

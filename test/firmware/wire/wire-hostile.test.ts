@@ -280,7 +280,7 @@ describe('an opcode', () => {
     }
   })
 
-  test('is a request or a response, but for the congestion notification', () => {
+  test('is a request or a response, except for the congestion notification', () => {
     for (const row of OPCODES) {
       if (row === undefined) continue
       const sides = [REQUEST, RESPONSE].filter((side) => has(row.properties, side))

@@ -2,8 +2,8 @@
  * One RDMA-CM connection to a DPU that publishes a region, and requests on it.
  *
  * Invariants:
- * - Nothing is awaited for ever: the retry counts that are asked for end, and each wait for a
- *   completion has a limit. Linux takes a retry count of 7 to mean "for ever", so this asks for 6.
+ * - Nothing is awaited permanently: the retry counts that are asked for end, and each wait for a
+ *   completion has a limit. Linux takes a retry count of 7 to mean "forever", so this asks for 6.
  * - One request is on its way unless the caller posts more; each is signalled.
  * - Offsets count from the first byte of the published region.
  */

@@ -4,9 +4,9 @@
  * Invariants:
  * - Every byte that is announced as durable was written, and then flushed to persistence with
  *   success. No place of the region is written again once it was announced.
- * - Each request ends well, but for one: an ATOMIC WRITE that was lost. soft-RoCE repeats it with
- *   the address 0 (Linux, drivers/infiniband/sw/rxe/rxe_req.c, req_retry), where nobody's word is,
- *   so it must be refused. Then the round is done again over another connection. If an answer
+ * - Each request ends well, except for one: an ATOMIC WRITE that was lost. soft-RoCE repeats it
+ *   with the address 0 (Linux, drivers/infiniband/sw/rxe/rxe_req.c, req_retry), where nobody's word
+ *   is, so it must be refused. Then the round is done again over another connection. If an answer
  *   before the refusal is lost, or the refusal, Linux does not hear it, and repeats until its
  *   retries are over: the card's end of the connection is in error, and silent (IBTA, volume 1,
  *   9.9.3.1). How often that was, is told.

@@ -72,10 +72,10 @@ export interface Findings {
   /** States in which the client has reported what no medium holds, and the first one's story. */
   readonly falseDurability: number
   readonly falseStory: string
-  /** States whose fault-free continuations all leave an operation open for ever. */
+  /** States whose fault-free continuations all leave an operation open permanently. */
   readonly stuck: number
   readonly stuckStory: string
-  /** States of which some fault-free continuation leaves an operation open for ever. */
+  /** States of which some fault-free continuation leaves an operation open permanently. */
   readonly unsure: number
   /** Pairs of a state of the client and one of the responder. */
   readonly pairs: ReadonlySet<number>

@@ -18,7 +18,7 @@ import { Walker } from './ack-model-walk.ts'
 
 const AFTER: Event = { about: ['all was lost'], what: '', side: 'client', step: null }
 
-/** A state in which messages stay for ever. */
+/** A state in which messages stay permanently. */
 interface Past {
   readonly client: number
   readonly responder: number

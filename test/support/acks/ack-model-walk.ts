@@ -350,7 +350,7 @@ export class Walker {
     const known = waits.map(
       (n) => `${n} (${(received & (1 << (n - 1))) === 0 ? 'not ' : ''}received)`,
     )
-    lines.push(`nothing is left to happen: the client waits for ever for ${known.join(' and ')}`)
+    lines.push(`nothing is left to happen: the client waits forever for ${known.join(' and ')}`)
     return `${this.story(place)}\n${lines.map((line) => `  +  ${line}`).join('\n')}`
   }
 

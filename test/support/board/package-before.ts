@@ -1,6 +1,6 @@
 /**
  * The package of a card as it was before there was `perdure-boot`: perdured is the main process of
- * the unit, and an upgrade starts nothing anew.
+ * the unit, and an upgrade starts nothing again.
  */
 
 import type { PackageContents } from '../../../boards/tools/debian/package.ts'

@@ -41,7 +41,7 @@ export function bytesCard(
   return { card, bytes, kept, records, qp: card.connect(mtu) }
 }
 
-/** What the three regions hold, but for the headers of records: these name their connection. */
+/** What the three regions hold, except for the headers of records: these name their connection. */
 export function contentsOf(one: BytesCard): Uint8Array {
   const content = one.card.nvdimm.live.slice(BYTES_AT, RECORDS_AT + 2 * RECORDS_AREA)
   for (let copy = 0; copy < 2; copy++) {

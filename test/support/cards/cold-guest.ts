@@ -8,7 +8,7 @@
  *   for byte (evidence-quickjs.test.ts compares all of it).
  * - Packet memory is zeros at a power-on, and nothing of an earlier one can be seen.
  * - An engine of an earlier power-on refuses to serve. A guest that stopped, or whose machine
- *   threw, is spent: it has to be evaluated anew.
+ *   threw, is spent: it has to be evaluated again.
  *
  * An evaluation takes some fifty milliseconds of one core, a power-on four. The bundle is the
  * shipped one; a few lines behind it hold its `start` back until the facts are known.

@@ -2,7 +2,7 @@
  * Packet memories for cards that are started by the thousand: a new one of ten megabytes costs more
  * than most starts.
  *
- * Invariant: what is taken is zero but for payloads, which no start reads; nobody else has
+ * Invariant: what is taken is zero except for payloads, which no start reads; nobody else has
  * it until it is given back.
  */
 

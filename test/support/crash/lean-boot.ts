@@ -1,5 +1,5 @@
 /**
- * A part is booted cheaply: the firmware's own recovery, on a state that is not made anew but put
+ * A part is booted cheaply: the firmware's own recovery, on a state that is not made again but put
  * back to what a new one is. Nothing is asked over the wire.
  *
  * Invariants:

@@ -85,7 +85,7 @@ export class RdmaTarget {
     this.expected = options.firstPsn
   }
 
-  /** What was not flushed is gone, but for what survives by chance; nothing is answered. */
+  /** What was not flushed is gone, except for what survives by chance; nothing is answered. */
   cutPower(): void {
     this.dead = true
     for (let at = 0; at < this.memory.length; at += 8) {

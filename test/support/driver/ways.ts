@@ -2,8 +2,8 @@
  * A DPU, and a driver that is connected to it, in virtual time:
  *
  *   frames    over a wire
- *   own       the own card, over its queues
- *   behind    another DPU, over the queues of the own card
+ *   own       the local card, over its queues
+ *   behind    another DPU, over the queues of the local card
  */
 
 import type { DpuOptions, EmulatedDpu, Engine } from '../../../boards/emulator/index.ts'

@@ -1,6 +1,6 @@
 /**
  * `perdure-boot` with its slots, a key, and a `perdured` that it runs, in a folder of its own. It
- * is started anew when it ends, as a service manager does.
+ * is started again when it ends, as a service manager does.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -60,7 +60,7 @@ export class ServiceFolder {
     this.write('firmware.js.sig', sign(null, Buffer.from(source), this.key))
   }
 
-  /** Writes a configuration that works, but for what is named; '' leaves a key out. */
+  /** Writes a configuration that works, except for what is named; '' leaves a key out. */
   configure(keys: Keys = {}): string {
     const all: Keys = {
       ...{ firmware: this.at('firmware.js'), trust: this.at('trust.pem') },

@@ -72,7 +72,7 @@ export function callOf(
   return call
 }
 
-/** Posts the call inline to that station, our own card if there is none, and rings. */
+/** Posts the call inline to that station, the local card if there is none, and rings. */
 export function sendCall(host: QueueHost, call: Uint8Array, to?: Station, flags = 0): number {
   const element = elementOf({ opcode: SEND, inline: call, flags })
   if (to !== undefined) {
@@ -84,7 +84,7 @@ export function sendCall(host: QueueHost, call: Uint8Array, to?: Station, flags 
   return unit
 }
 
-/** Everything that came into queue 1; each buffer is posted anew unless `keep`. */
+/** Everything that came into queue 1; each buffer is posted again unless `keep`. */
 export function takeAnswers(host: QueueHost, keep = false): Arrived[] {
   const arrived: Arrived[] = []
   for (const cqe of host.poll(page.QUEUE_GSI_COMPLETION)) {
@@ -112,7 +112,7 @@ export function postBuffer(host: QueueHost, local: number): void {
   host.post(page.QUEUE_GSI_RECEIVE, elementOf(fields))
 }
 
-/** Asks our own card with any field set to anything. */
+/** Asks the local card with any field set to anything. */
 function ask(host: QueueHost, attribute: number, fill: (body: Uint8Array) => void): Answered {
   return host.manage(mad.METHOD_SET, attribute, fill)
 }

@@ -368,7 +368,7 @@ export class QueueHost {
     this.ring(page.QUEUE_GSI_SEND, 'fifo')
   }
 
-  /** The answer to the last control call, if it is there; its buffer is posted anew. */
+  /** The answer to the last control call, if it is there; its buffer is posted again. */
   answer(): { fault: string; body: Uint8Array } | null {
     let found: { fault: string; body: Uint8Array } | null = null
     for (const cqe of this.poll(page.QUEUE_GSI_COMPLETION)) {

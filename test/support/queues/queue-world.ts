@@ -2,7 +2,7 @@
  * A card and a raw host with three queue pairs, on which posts are played in every order
  * (interleave.ts): what was posted, step by step, and the judgement of what became of it.
  *
- *   pairs 0 and 1   under test; one that ended in error is destroyed and made anew
+ *   pairs 0 and 1   under test; one that ended in error is destroyed and made again
  *   pair 2          a bystander: it works, whatever happens to the others
  *
  * Invariant: every post has an operation, a slot and bytes of its own, so what it left is
@@ -324,7 +324,7 @@ export class QueueWorld {
   /**
    * Less than `judge`, for what the host did wrong or never learned: the queue is ready, or in
    * error with an event; no record differs from copy to copy; the bystander works. `loses` says
-   * that a write of the card was lost, be it the event, and the pair is made anew in any case.
+   * that a write of the card was lost, be it the event, and the pair is made again in any case.
    * Returns the fault that ended the queue, or PASS.
    */
   survive(what: string, loses = false): string {
@@ -372,7 +372,7 @@ export class QueueWorld {
     this.heal()
   }
 
-  /** A post to the bystander ends as it should; pairs that failed are made anew. */
+  /** A post to the bystander ends as it should; pairs that failed are made again. */
   heal(): void {
     const [post] = this.begin(this.post(2, 'add')) as [Post]
     for (const step of this.stepsOf(post, 'fifo')) step.run()
@@ -387,7 +387,7 @@ export class QueueWorld {
     return this.pairs.find(({ qp }) => qp.send === queue || qp.receive === queue)!
   }
 
-  /** The queues of a pair, new or anew. */
+  /** The queues of a pair, new or again. */
   makePair(index: number): void {
     const { host } = this
     const pair = this.pairs[index]!

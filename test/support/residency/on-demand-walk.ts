@@ -19,7 +19,7 @@ const TRIES_MAX = 100
 class Pager {
   readonly held: Map<number, number> = new Map()
   private readonly free: number[]
-  /** What the region holds, but for pages that are in frames. */
+  /** What the region holds, except for pages that are in frames. */
   readonly swap: Uint8Array
   private readonly host: OnDemandHost
   private readonly region: OnDemand

@@ -192,7 +192,7 @@ export class ResidencyWorld {
 
   // ---- connections -----------------------------------------------------------------------------
 
-  /** The requester connects anew, and associates; what it knew is gone. */
+  /** The requester connects again, and associates; what it knew is gone. */
   connect(): void {
     this.connection++
     associated(this.known, this.pages * PAGE, this.incarnation)

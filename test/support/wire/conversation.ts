@@ -133,7 +133,7 @@ const OPERATIONS_EACH = 10_000
 let operationsGiven = 0
 
 /**
- * Where the operations of a new connection begin. An operation is named for ever (D-6): a client
+ * Where the operations of a new connection begin. An operation is named permanently (D-6): a client
  * that used an id again, after a restart even, would be told that it is durable already.
  */
 function freshOperations(): number {

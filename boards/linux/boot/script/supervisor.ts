@@ -6,7 +6,7 @@
  * - One child at most runs, and none is started before the one before has ended: also not by the
  *   next supervisor, for both have the lock of the slots.
  * - What is on trial goes back where it ends, gives no sign of life, fails its self-test, or is not
- *   confirmed in time; also where the supervisor itself is started anew. Why, is noted before the
+ *   confirmed in time; also where the supervisor itself is started again. Why, is noted before the
  *   start that goes back.
  * - What is confirmed is started again when it ends, unless that would not mend it; where no slot
  *   holds what may run, what came with the package does.

@@ -8,7 +8,7 @@
  *   and a device answers in order.
  * - Device memory is touched in aligned words of eight bytes and single bytes only, which is all
  *   that a BAR promises to take.
- * - A store that did not arrive makes every later load fail until the process is started anew:
+ * - A store that did not arrive makes every later load fail until the process is started again:
  *   behind it no load may be taken for a fence.
  */
 #ifndef PERDURE_WINDOW_H

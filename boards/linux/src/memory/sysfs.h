@@ -30,7 +30,7 @@ struct sysfs_dax {
 };
 
 /*
- * `root` is "/sys" but for tests; `device` is "char/MAJOR:MINOR" or "block/MAJOR:MINOR".
+ * `root` is "/sys" except for tests; `device` is "char/MAJOR:MINOR" or "block/MAJOR:MINOR".
  * False if it is no device of device-dax.
  */
 bool sysfs_dax(const char *root, const char *device, struct sysfs_dax *dax);

@@ -6,7 +6,7 @@
  *   terminal the answers, and holds up no frame.
  * - A line of any length and any bytes is harmless.
  * - A terminal whose line hangs up is closed, and opened again once a second until it is there: a
- *   descriptor that has hung up would be ready for ever, and nothing could be read from it.
+ *   descriptor that has hung up would be ready permanently, and nothing could be read from it.
  */
 #ifndef PERDURE_CONSOLE_H
 #define PERDURE_CONSOLE_H

@@ -67,7 +67,7 @@ bool privilege_drop(const char *user, struct fault *fault) {
   if (!drop_capabilities()) {
     return fault_set(fault, "capabilities cannot be dropped: %s", strerror(errno));
   }
-  /* Another user is told no more that its parent has ended, unless it asks anew. */
+  /* Another user is told no more that its parent has ended, unless it asks again. */
   prctl(PR_SET_PDEATHSIG, at_end);
   return true;
 }

@@ -80,7 +80,7 @@ static bool took(struct service *service, double wanted, uint32_t frames, uint64
   } else if (wanted > 0) {
     service->lazy_latest_us = sooner(service->lazy_latest_us, now_us + PUT_OFF_US);
   }
-  /* What was wanted before is still to be done: the quiet begins anew. */
+  /* What was wanted before is still to be done: the quiet begins again. */
   if (service->lazy_latest_us == NEVER) return true;
   service->lazy_us = sent > (uint64_t)ANSWERS * frames ? now_us : now_us + QUIET_US;
   return true;

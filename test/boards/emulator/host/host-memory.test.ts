@@ -181,7 +181,7 @@ describe('P2-20: the CPU writes the cache back', () => {
     }
   })
 
-  test('lines that were not cleaned stay pending for ever', () => {
+  test('lines that were not cleaned stay pending permanently', () => {
     const { host, machine } = setting(DDIO_ON)
     host.dmaWrite(0, machine.packets, P, 128, false)
     host.dmaRead()

@@ -258,7 +258,7 @@ describe('frames', () => {
 })
 
 describe('faults of the drive', () => {
-  test('a page that cannot be read is lost, says so, and can be written anew', async () => {
+  test('a page that cannot be read is lost, says so, and can be written again', async () => {
     const rig = new PagedCard({ frames: 1, pages: 3 })
     rig.write(0, 7, 1)
     await rig.settle()

@@ -328,7 +328,7 @@ describe('when one of them goes', () => {
     bare.port.ringDoorbell(2, 2)
     bare.port.writeRegister(HEADER, 9)
     expect(bare.port.readRegister(LINK)).toBe(NO_CARD)
-    // Without a card nothing is anybody's: the host may carve its memory anew.
+    // Without a card nothing is anybody's: the host may carve its memory again.
     bare.port.memory.storeWord(ZONE1, 1)
     bare.clock.runUntilIdle()
     expect([bare.interrupts, bare.ring(), bare.port.lost]).toEqual([1, [], 5])

@@ -77,7 +77,7 @@ test('what was stored, cleaned and fenced survives every cut', () => {
   expect(hex(nvdimm.live, 3, 700)).toBe(hex(letters(700)))
 })
 
-test('a store that is never cleaned stays pending for ever', () => {
+test('a store that is never cleaned stays pending permanently', () => {
   const nvdimm = part()
   put(nvdimm, 0, letters(64))
   for (let i = 0; i < 1000; i++) {

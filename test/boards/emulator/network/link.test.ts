@@ -181,7 +181,7 @@ test('time can be run up to a moment, and that is then the time', () => {
   expect([ran, clock.nowUs, clock.eventCount]).toEqual([[1, 5], 5, 1])
 })
 
-test('events that breed events for ever are found out', () => {
+test('events that breed events forever are found out', () => {
   const clock = new VirtualClock()
   const again = (): void => {
     clock.schedule(clock.nowUs + 1, again)

@@ -443,7 +443,7 @@ test('a frame that is too long stays in its place, and its length says so', () =
 
 // Power
 
-test('a cut before a command leaves that and everything behind it undone, for ever', () => {
+test('a cut before a command leaves that and everything behind it undone, permanently', () => {
   for (let command = 0; command <= 3; command++) {
     const c = card()
     c.packets.set(counting(64), P)

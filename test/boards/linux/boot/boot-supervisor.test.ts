@@ -193,7 +193,7 @@ describe('the supervisor', () => {
     expect(rig.boot.statistics('boot')).toMatchObject({ reverts: 1 })
   })
 
-  test('goes back where it is itself started anew', () => {
+  test('goes back where it is itself started again', () => {
     const slots = new Slots()
     const rig = card(slots)
     flash(rig, B)

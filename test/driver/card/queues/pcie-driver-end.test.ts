@@ -142,7 +142,7 @@ const passing = (rig: PcieRig): { pass: (us: number) => Promise<void> } => ({
 })
 
 describe.each(['own', 'behind'] as const)('%s card', (name) => {
-  test('X-3: it goes away again while the connection is made anew: nothing is lost', async () => {
+  test('X-3: it goes away again while the connection is made again: nothing is lost', async () => {
     for (let datagrams = 1, cut = true; cut; datagrams++) {
       const { dpu, device, machine, room, pass } = await boundWay(name)
       await dpu.format()

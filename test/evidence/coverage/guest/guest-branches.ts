@@ -46,7 +46,7 @@ interface Kept {
 /** The sources of the firmware in the order of their paths: it decides the numbers. */
 const PATHS: () => string[] = () => filesBelow('firmware').filter((path) => path.endsWith('.ts'))
 
-/** What `keepMarked` has put into a folder, or the same made anew. */
+/** What `keepMarked` has put into a folder, or the same made again. */
 export async function markedIn(folder: string): Promise<MarkedFirmware> {
   const path = join(folder, KEPT)
   if (!existsSync(path)) return markFirmware()

@@ -212,7 +212,7 @@ function titleOf(unit: string): string {
 
 /**
  * Plays units on the product. What wants an engine is none; what takes too long is cut off. That
- * may leave a mess in its file: who objects behind it is asked again in a file loaded anew.
+ * may leave a mess in its file: who objects behind it is asked again in a file loaded again.
  */
 export async function playEach(
   { library: { work }, killers }: Bench,

@@ -4,7 +4,7 @@
  * Invariant: every file that has a mutant gives one as long as there are draws enough; the
  * others are drawn from all that are left, alike. One half follows from a fixed number, so that two
  * runs may be compared, and the other one from the seed of the run. Whether a mutant is drawn
- * depends on the text of its change alone, but for the last places: who edits a function draws
+ * depends on the text of its change alone, except for the last places: who edits a function draws
  * other mutants of that function, and nowhere else.
  */
 

@@ -2,7 +2,7 @@
  * The repository's modules, compiled once and evaluated again for every mutant.
  *
  * Invariant: an evaluation shares no state with another one, and no module is bundled: of a
- * mutant one module alone is compiled anew, and what has run before stays fast. All of the
+ * mutant one module alone is compiled again, and what has run before stays fast. All of the
  * repository's own modules count their work; packages and Node's modules are as they are.
  */
 

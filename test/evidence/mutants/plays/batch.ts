@@ -146,8 +146,8 @@ function twice(): string | null {
   const other = one.card.connect(4096, 0, 8)
   const theirs = dataOf(LENGTH, 90)
   one.card.serve(...persistFrames(other, one.region, 1, theirs))
-  const anew = one.card.connect()
-  const sent = one.card.serve(...batchFrames(anew, one.region, records, { operation }))
+  const again = one.card.connect()
+  const sent = one.card.serve(...batchFrames(again, one.region, records, { operation }))
   const [status] = statuses(sent)
   if (status?.durable.join() !== '0,1,2') return `again, durable are ${status?.durable}`
   return holds(one, 1, theirs) ? null : 'a record of a batch is executed again'
@@ -182,7 +182,7 @@ function stops(): string | null {
   if (!holds(one, 0, new Uint8Array(600))) return 'a message that stopped was stored'
   card.serve(...batchFrames(one.qp, region, recordsOf([3, 4]), { ends: false }))
   const said = [...card.pass(BATCH_TIMEOUT_US + 20), ...card.pass(100)]
-  if (statuses(said)[0]?.said !== 'BATCH_TIME') return 'a batch that stopped is held for ever'
+  if (statuses(said)[0]?.said !== 'BATCH_TIME') return 'a batch that stopped is held permanently'
   return written(one, [3, 4]).length === 0 ? null : 'a batch that stopped was stored'
 }
 

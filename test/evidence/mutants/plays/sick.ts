@@ -52,9 +52,9 @@ function afterCut({ card }: Sick, acknowledged: boolean): string | null {
   cut(part, { random: new Random(1), strategy: 'none' })
   part.armed = true
   part.fencesToFail = 0
-  const anew = new Card(part)
-  const region = anew.open('records')
-  const data = anew.read(anew.connect(), region, 0, 0, 64)
+  const again = new Card(part)
+  const region = again.open('records')
+  const data = again.read(again.connect(), region, 0, 0, 64)
   if (data === null) return region.unsettled > 0 ? null : 'a loss is not told'
   const copies = Array.from({ length: region.copies }, (_, copy) => {
     const at = slotOffset(region, copy, 0)
@@ -154,12 +154,12 @@ function unsettled(): string | null {
   const { region } = one
   for (let copy = 0; copy < 2; copy++) part.poison(slotOffset(region, copy, 0) / LINE_BYTES)
   part.failSave()
-  let anew = new Card(part)
+  let again = new Card(part)
   part.failSave(false)
-  anew = new Card(part)
-  const opened = anew.open('records')
+  again = new Card(part)
+  const opened = again.open('records')
   if (opened.unsettled !== 1) return 'a lost record is not told'
-  const sent = anew.serve(...persistFrames(anew.connect(), opened, 1, NEW))
+  const sent = again.serve(...persistFrames(again.connect(), opened, 1, NEW))
   return isDurable(sent) ? 'a region with a lost record takes writes' : null
 }
 

@@ -106,10 +106,10 @@ function decayedLine(): string | null {
     const part = new Nvdimm({ bytes: content.length, content })
     part.durable[OPERATIONS_AT + at]! ^= 1 << (at & 7)
     part.live[OPERATIONS_AT + at]! ^= 1 << (at & 7)
-    const anew = new Card(part)
-    const pair = anew.connect()
+    const again = new Card(part)
+    const pair = again.connect()
     for (const operation of [20, 100, 139, 140, 141, 200]) {
-      if (asked(anew, pair, operation) === done.includes(operation)) continue
+      if (asked(again, pair, operation) === done.includes(operation)) continue
       return `byte ${at} has turned, and so has what is said of operation ${operation}`
     }
   }

@@ -1,4 +1,4 @@
-/** Operations are named for ever (D-6, X-3), and the superblock that says what the part is. */
+/** Operations are named permanently (D-6, X-3), and the superblock that says what the part is. */
 
 import { crash, directed, type Mutant } from '../mutant.ts'
 
@@ -178,7 +178,7 @@ const PAGES: readonly Mutant[] = [
   },
   {
     id: 'key-not-drawn',
-    rule: 'N9, N15: a key is drawn anew at every power-on',
+    rule: 'N9, N15: a key is drawn again at every power-on',
     file: 'firmware/manage/boot.ts',
     find: 'region.rkey = ((random32(state) << 5) | index) >>> 0',
     replace: 'region.rkey = ((0x123456 << 5) | index) >>> 0',

@@ -289,7 +289,7 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
     expectOver(card, agent)
   })
 
-  test('and the agent of a host that was started anew makes it known', () => {
+  test('and the agent of a host that was started again makes it known', () => {
     const made = placed(DDIO_ON)
     made.card.provision({ name: 'local', slots: 8 })
     expect(write(made.card, ONE, 1, FIRST, { ...there, wait: 1 })).toBe(undefined)
@@ -339,7 +339,7 @@ describe('R1-C7: 128 other clients come while an operation waits', () => {
     expectForgotten(card)
   })
 
-  test('for the agent of a host that was started anew', () => {
+  test('for the agent of a host that was started again', () => {
     const made = placed(DDIO_ON)
     const { card, agent } = made
     card.provision({ name: 'local', slots: 8 })

@@ -1,6 +1,7 @@
 /**
- * Operations are named for ever: what was durable under a name is acknowledged again and never done
- * again, on any connection, after any restart; what was not is done (D-6, P2-27, G2-2, G2-3, X-3).
+ * Operations are named permanently: what was durable under a name is acknowledged again and never
+ * done again, on any connection, after any restart; what was not is done (D-6, P2-27, G2-2, G2-3,
+ * X-3).
  *
  * Invariant: what the medium holds is read by the oracle, not by the firmware. Every
  * operation below is chosen by the test.

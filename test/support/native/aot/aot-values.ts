@@ -3,7 +3,7 @@
  * are awkward for an operation, and words for what became of it. JavaScript, as text; always
  * interpreted.
  *
- * Invariant: a value is made anew each time, so that nothing but the function that is
+ * Invariant: a value is made again each time, so that nothing but the function that is
  * tested holds it; what its methods do is written down in the order in which it happens.
  */
 
@@ -57,7 +57,7 @@ export const WORDS: string = String.raw`
   }
 `
 
-/** `values`, `numbers`, `things`, `keys`: functions, each of which makes one anew. */
+/** `values`, `numbers`, `things`, `keys`: functions, each of which makes one again. */
 export const VALUES: string = String.raw`
   function speaking(name, number, text) {
     return {

@@ -9,7 +9,7 @@
 #include "body/body.h"
 #include "body/stack.h"
 
-/* Any, but for a jump that is always done; false where it is not known. */
+/* Any, except for a jump that is always done; false where it is not known. */
 bool write_operation(struct body *body, const struct instruction *i);
 
 /* Constants and names; moves on the stack. */

@@ -16,7 +16,7 @@
 /* Its name in the profile: one word. */
 void profile_name(const struct function *function, char name[NAME_MAX_BYTES]);
 
-/* FNV-1a of its operations without their operands, which are numbered anew in every program. */
+/* FNV-1a of its operations without their operands, which are numbered again in every program. */
 uint32_t profile_hash(const struct function *function);
 
 /* What was seen of a function, by offset of the operation; NULL if nothing. */

@@ -240,13 +240,13 @@ export const COMMIT_OPERATIONS: readonly Equivalent[] = [
     at: 'commit/operations.ts endLines',
     line: 'o.memberCount = 0',
     mutant: ';',
-    because: 'a group begins its lines anew before it adds, stores or ends any',
+    because: 'a group begins its lines again before it adds, stores or ends any',
   },
   {
     at: 'commit/operations.ts endLines',
     line: 'o.memberCount = 0',
     mutant: 'o.memberCount = 1',
-    because: 'a group begins its lines anew before it adds, stores or ends any',
+    because: 'a group begins its lines again before it adds, stores or ends any',
   },
   {
     at: 'commit/operations.ts moveClient',
@@ -301,7 +301,7 @@ export const COMMIT_OPERATIONS: readonly Equivalent[] = [
     at: 'commit/operations.ts resetOperations',
     line: 'o.memberCount = 0',
     mutant: 'o.memberCount = 1',
-    because: 'a group begins its lines anew before it adds, stores or ends any',
+    because: 'a group begins its lines again before it adds, stores or ends any',
   },
   {
     at: 'commit/operations.ts resetOperations',
@@ -357,7 +357,7 @@ export const COMMIT_OPERATIONS: readonly Equivalent[] = [
     at: 'commit/operations.ts chooseLine',
     line: 'dropTwin(o, client) noteLatest(o, client)',
     mutant: ';noteLatest(o, client) ;dropTwin(o, client)',
-    because: 'a twin is noted anew where it is freed, and no other line changes there',
+    because: 'a twin is noted again where it is freed, and no other line changes there',
   },
   {
     at: 'commit/operations.ts chooseLine',
@@ -370,35 +370,35 @@ export const COMMIT_OPERATIONS: readonly Equivalent[] = [
     line: 'o.latestLow[client] = 0',
     mutant: 'o.latestLow[client] = 1',
     because:
-      'a place of nobody is noted anew by who takes it, and nobody asks for its ' + 'latest before',
+      'a place of nobody is noted again by who takes it, and nobody asks its ' + 'latest before',
   },
   {
     at: 'commit/operations.ts chooseLine',
     line: 'o.latestHigh[client] = 0',
     mutant: ';',
     because:
-      'a place of nobody is noted anew by who takes it, and nobody asks for its ' + 'latest before',
+      'a place of nobody is noted again by who takes it, and nobody asks its ' + 'latest before',
   },
   {
     at: 'commit/operations.ts chooseLine',
     line: 'o.latestHigh[client] = 0',
     mutant: 'o.latestHigh[client] = 1',
     because:
-      'a place of nobody is noted anew by who takes it, and nobody asks for its ' + 'latest before',
+      'a place of nobody is noted again by who takes it, and nobody asks its ' + 'latest before',
   },
   {
     at: 'commit/operations.ts voidOperations',
     line: 'blankLine(o.words, imageOf(client), 0, 0) noteLatest(o, client)',
     mutant: ';noteLatest(o, client) ;blankLine(o.words, imageOf(client), 0, 0)',
     because:
-      'a place of nobody is noted anew by who takes it, and nobody asks for its ' + 'latest before',
+      'a place of nobody is noted again by who takes it, and nobody asks its ' + 'latest before',
   },
   {
     at: 'commit/operations.ts voidOperations',
     line: 'noteLatest(o, client)',
     mutant: ';',
     because:
-      'a place of nobody is noted anew by who takes it, and nobody asks for its ' + 'latest before',
+      'a place of nobody is noted again by who takes it, and nobody asks its ' + 'latest before',
   },
   {
     at: 'commit/operations.ts voidOperations',

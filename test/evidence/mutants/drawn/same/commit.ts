@@ -138,7 +138,7 @@ export const COMMIT: readonly Equivalent[] = [
     at: 'commit/commit.ts holdLane',
     line: 'const word = PHASE_WORDS_AT + lane * LINE_BYTES',
     mutant: 'const word = PHASE_WORDS_AT - lane * LINE_BYTES',
-    because: 'it is composed in the line of another lane then, which whoever needs it writes anew',
+    because: 'it is composed in the line of another lane then, which whoever needs it writes again',
   },
   {
     at: 'commit/commit.ts endPending',

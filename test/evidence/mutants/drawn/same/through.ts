@@ -287,7 +287,7 @@ export const THROUGH: readonly Equivalent[] = [
     at: 'placement/through.ts endJob',
     line: 'retireLane(state.commit, job.item.lane)',
     mutant: ';',
-    because: 'groups have other lanes, this one is not dirty, and the start makes its marks anew',
+    because: 'groups have other lanes, this one is not dirty, and the start makes its marks again',
   },
   {
     at: 'placement/through.ts goOnWith',
@@ -345,13 +345,13 @@ export const THROUGH: readonly Equivalent[] = [
     at: 'placement/through.ts repairDone',
     line: 'commit.retiredLanes[lane] = 0',
     mutant: ';',
-    because: 'groups have other lanes, and the start makes its marks anew',
+    because: 'groups have other lanes, and the start makes its marks again',
   },
   {
     at: 'placement/through.ts repairDone',
     line: 'commit.retiredLanes[lane] = 0',
     mutant: 'commit.retiredLanes[lane] = 1',
-    because: 'groups have other lanes, and the start makes its marks anew',
+    because: 'groups have other lanes, and the start makes its marks again',
   },
   {
     at: 'placement/through.ts noteRepaired',
@@ -414,13 +414,13 @@ export const THROUGH: readonly Equivalent[] = [
     at: 'placement/through.ts endThrough',
     line: 'commit.retiredLanes[job.item.lane] = 0',
     mutant: ';',
-    because: 'groups have other lanes, and the start makes its marks anew',
+    because: 'groups have other lanes, and the start makes its marks again',
   },
   {
     at: 'placement/through.ts endThrough',
     line: 'commit.retiredLanes[job.item.lane] = 0',
     mutant: 'commit.retiredLanes[job.item.lane] = 1',
-    because: 'groups have other lanes, and the start makes its marks anew',
+    because: 'groups have other lanes, and the start makes its marks again',
   },
   {
     at: 'placement/through.ts resetThrough',
