@@ -213,7 +213,7 @@ function burst(nobody: QueuePair, list: CommandList) {
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     receivesTaken: 0,
-    messages: Array.from({ length: QUEUE_PAIRS }, (_, i) => blankAsk(i)),
+    messages: Array.from({ length: QUEUE_PAIRS }, blankAsk),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),

@@ -3,9 +3,9 @@
  * What a record has to pass before it joins the group, whoever asks for it (source 1; D-6, D-7,
  * D-8):
  *
- *   enterRecord   is its operation a new one? One that is durable is not executed again
- *   admit         health ▸ carried copies ▸ what a repetition may be told ▸ the group makes way
- *                 ▸ the condition "expect" ▸ it joins
+ *   is its operation a new one? One that is durable is not executed again ▸ the condition "in
+ *   order" ▸ health ▸ carried copies ▸ what a repetition may be told ▸ the group makes way ▸ the
+ *   condition "expect" ▸ it joins
  *
  * Invariants:
  * - Nothing of a record is stored before all of it was judged; a record that is refused has changed
@@ -35,8 +35,9 @@ import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/regio
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
 import { type Party, STATE_OPEN } from '../transport/queue-pair.ts'
-import { CONDITION_EXPECT } from '../wire/persist.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { expectFault } from './batch-expect.ts'
+import { isInOrder } from './batch-order.ts'
 import { commitNow } from './group.ts'
 import { clientOf, heldClientOf, repetitionFault, wasDurable } from './operation.ts'
 import { healthFault } from './storage.ts'
@@ -44,20 +45,13 @@ import { healthFault } from './storage.ts'
 /** Others make the record durable: it may be handed on. */
 export const HANDED = -1 as Fault
 
-/** Is the record durable already? Then it is not to be executed. Else its operation is noted. */
-export function enterRecord(state: RecordContext, party: Party, ask: Ask): boolean {
-  const { operations } = state.commit
-  const { operationHigh, operationLow } = ask
-  // Nearly every record is a new operation of a client whose place is known: asked first.
-  ask.isNew =
-    !ask.repetition && enterOperation(operations, party.client, party, operationHigh, operationLow)
-  return !ask.isNew && wasDurable(state, party, ask)
-}
+/** Its operation was durable before, and is complete. */
+export const REPEATED = -2 as Fault
 
 /**
- * The record, its data at `dataAt`, joins the group: PASS. HANDED if it could, but lies elsewhere;
- * QP_ERROR_STATE if who asks is no more; else why it is refused. `against` is what was known
- * against it; of a batch it is the record `member`, whose slot is looked at, or -1 if it was.
+ * The record, its data at `dataAt`, joins the group: PASS. REPEATED if it is durable already, HANDED
+ * if it could join, but lies elsewhere; QP_ERROR_STATE if who asks is no more; else why it is
+ * refused. `against` is what was known against it; of `batch` it is the record `member`.
  */
 export function admit(
   state: RecordContext,
@@ -68,25 +62,33 @@ export function admit(
   batch: Batch | null,
   member: number,
 ): Fault {
+  const { commit } = state
+  const { operationHigh: high, operationLow: low } = ask
+  // Nearly every record is a new operation of a client whose place is known: asked first.
+  const isNew = !ask.repetition && enterOperation(commit.operations, party.client, party, high, low)
+  if (!isNew && wasDurable(state, party, ask)) return REPEATED
   const region = ask.region!
-  const { isNew } = ask
   const handed = region.placement >= PLACEMENT_THROUGH
   let fault = against
+  if (batch !== null && batch.condition === CONDITION_IN_ORDER) {
+    if (!isInOrder(state, party, batch, ask.batchIndex)) fault = CONDITION
+  }
   // The health may have changed since it was asked for, or by what was committed just now.
-  if (fault === PASS && (!isNew || ask.stale)) fault = healthFault(state, region)
+  const isOlder = !isNew || batch !== null || party.staging >= 0
+  if (fault === PASS && isOlder) fault = healthFault(state, region)
   if (fault === PASS && ask.carried > 1) fault = copiesFault(state, ask, dataAt)
   if (!isNew) fault = repetitionFault(state, region, party.client, party, ask, fault)
   if (fault === PASS && !handed && mustCommit(state, ask)) fault = makeWay(state, region, batch)
   if (party.state !== STATE_OPEN) return QP_ERROR_STATE
-  if (fault === PASS && member >= 0 && batch!.condition === CONDITION_EXPECT) {
-    fault = expectFault(state, batch!, member)
+  if (fault === PASS && batch !== null && batch.condition === CONDITION_EXPECT) {
+    fault = expectFault(state, batch, member)
   }
   if (fault !== PASS) return fault
   if (handed) return HANDED
-  const { commit } = state
   const item = commit.items[commit.count]!
   item.imageAt = dataAt - SLOT_HEADER_BYTES
   fillItem(item, party, ask)
+  item.staging = batch === null ? party.staging : -1
   item.batchIndex = batch === null ? -1 : ask.batchIndex
   item.chained = batch !== null && noteJoined(batch, ask.batchIndex, state.answers.groups)
   if (isNew && commit.operations.retired[party.client] === 0) item.client = party.client
@@ -149,9 +151,8 @@ export function fillItem(item: GroupItem, party: Party, ask: Ask): void {
   item.clientLow = party.clientLow
   item.operationHigh = ask.operationHigh
   item.operationLow = ask.operationLow
-  item.owner = ask.owner
+  item.owner = party.index
   item.psn = ask.lastPsn
-  item.segment = ask.segment
-  item.staging = ask.staging
+  item.segment = party.segment
   item.plain = ask.plain
 }

@@ -256,6 +256,9 @@ interface HostParty extends Party {
 
 function blankParty(): HostParty {
   return {
+    index: HOST_OWNER,
+    segment: 0,
+    staging: -1,
     clientHigh: 0,
     clientLow: 0,
     state: STATE_OPEN,
@@ -427,7 +430,7 @@ export function createHostWork(): HostWork {
     dataAt: 0,
     buffer: -1,
     pieces: blankPieces(),
-    ask: { ...blankAsk(HOST_OWNER), wantsAck: true },
+    ask: { ...blankAsk(), wantsAck: true },
     parties: each(CONTEXTS, blankParty),
     party: blankParty(),
     look: false,

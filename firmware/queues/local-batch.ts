@@ -16,7 +16,6 @@
 
 import {
   BATCH_REFUSED,
-  type Batch,
   beginBatch,
   enterFault,
   noteRefused,
@@ -33,7 +32,6 @@ import {
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
-  CONDITION,
   FAULTS,
   type Fault,
   PASS,
@@ -49,7 +47,7 @@ import type {
 import { closeHeld, describeHeld, openOf } from '../burst/held-batches.ts'
 import type { CommitState } from '../commit/context.ts'
 import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
-import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
+import { lookAtSlots } from '../engine/batch-expect.ts'
 import { bringBytes } from '../engine/buffers.ts'
 import { refuseElement } from '../engine/complete.ts'
 import { commitNow, makeGroupRoom } from '../engine/group.ts'
@@ -60,7 +58,7 @@ import * as el from '../host/element.ts'
 import type { HostState } from '../host/host-state.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
 import type { Region } from '../medium/region.ts'
-import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
+import { CONDITION_EXPECT } from '../wire/persist.ts'
 import { askOf, executeHeld, heldFault } from './record.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
@@ -190,7 +188,7 @@ function storeBatch(state: RecordContext, local: LocalBatch): void {
     batch.judged = n + 1
     const index = takeUp(state, local, n)
     hostWork.judged = local
-    const fault = judgeElement(state, batch, n)
+    const fault = executeHeld(state, batch, n)
     hostWork.judged = null
     if (fault === PASS) {
       batch.next = index + 1
@@ -226,21 +224,6 @@ function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): nu
   return index
 }
 
-/** Judges `host.element`: it joins the group, or is known to be durable; or its fault. */
-function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
-  const { element } = state.host
-  const members = batch.members!
-  const region = batch.region!
-  if (!isLocalKnown(state, element.operationHigh, element.operationLow)) {
-    let fault = members.faults[n] as Fault
-    const inOrder = batch.condition === CONDITION_IN_ORDER
-    if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
-    if (fault === PASS && batch.condition === CONDITION_EXPECT) fault = expectFault(state, batch, n)
-    if (fault !== PASS) return heldFault(state, region, members.waits[n]!, fault)
-  }
-  return executeHeld(state, region, members.waits[n]!, members.at[n]!)
-}
-
 /** Is that operation of the queue's client durable? */
 function isLocalKnown(state: GroupContext, high: number, low: number): boolean {
   const { operations } = state.commit
@@ -251,17 +234,6 @@ function isLocalKnown(state: GroupContext, high: number, low: number): boolean {
   // It may be in the group, on its way.
   if (groupHoldsOperation(state, client, high, low)) commitNow(state)
   return isDurable(operations, client, high, low)
-}
-
-/** Is every record before that index durable, or in the group? */
-function isLocalInOrder(state: GroupContext, batch: Batch, index: number): boolean {
-  if (batch.broken) return false
-  for (; batch.next < index; batch.next++) {
-    const high = operationHighOf(batch, batch.next)
-    const low = operationLowOf(batch, batch.next)
-    if (!isLocalKnown(state, high, low)) return false
-  }
-  return true
 }
 
 // ---- its end -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
  *   and is never executed again.
  */
 
+import type { Batch } from '../batch/batch.ts'
 import { count } from '../board/context.ts'
 import {
   BOUNDS,
@@ -26,7 +27,7 @@ import {
 import { COPIES_MAX } from '../board/limits.ts'
 import type { AcceptContext, GroupContext, QueueState, RecordContext } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
-import { admit, enterRecord } from '../engine/admit.ts'
+import { admit, REPEATED } from '../engine/admit.ts'
 import { freeBuffer, gatherBytes } from '../engine/buffers.ts'
 import { describeEnd, finishElement, refuseElement } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
@@ -63,7 +64,7 @@ export function executeRecord(
   const gathered = storage === PASS ? gatherBytes(state) : PASS
   if (gathered !== PASS) return gathered
   const buffer = storage === PASS ? hostWork.buffer : -1
-  const fault = acceptHostRecord(state, storage, buffer)
+  const fault = acceptHostRecord(state, storage, buffer, -1)
   if (fault === PASS) return EXECUTED
   freeBuffer(state, buffer)
   if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
@@ -71,18 +72,14 @@ export function executeRecord(
 }
 
 /**
- * Executes `host.element`, a record of a batch whose bytes lie at `dataAt` already: PASS if it is
- * in the group, or complete, or why it is refused.
+ * Executes `host.element`, record `n` of a batch, whose bytes are there already: PASS if it is in
+ * the group, or complete, or why it is refused.
  */
-export function executeHeld(
-  state: RecordContext,
-  region: Region,
-  wait: number,
-  dataAt: number,
-): Fault {
-  const storage = storageFault(state, askOf(state, region, wait, false, 1), region)
-  state.hostWork.dataAt = dataAt
-  const fault = acceptHostRecord(state, storage, -1)
+export function executeHeld(state: RecordContext, batch: Batch, n: number): Fault {
+  const members = batch.members!
+  askOf(state, batch.region!, members.waits[n]!, false, 1)
+  state.hostWork.dataAt = members.at[n]!
+  const fault = acceptHostRecord(state, members.faults[n] as Fault, -1, n)
   return fault === REPEATED ? PASS : fault
 }
 
@@ -122,9 +119,6 @@ export function askOf(
   return ask
 }
 
-/** The operation was durable before, and is complete. */
-const REPEATED = -1 as Fault
-
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
 function recordFormFault(state: AcceptContext, region: Region, copies: number): Fault {
   const { element } = state.host
@@ -139,18 +133,20 @@ function recordFormFault(state: AcceptContext, region: Region, copies: number): 
   return namedCopiesFault(state, party, region, addressHigh, addressLow, length, copiesAt)
 }
 
-/** The record joins the group; REPEATED, or why it is refused. */
-function acceptHostRecord(state: RecordContext, storage: Fault, buffer: number): Fault {
+/** The record, `member` of a batch or -1, joins the group; REPEATED, or why it is refused. */
+function acceptHostRecord(
+  state: RecordContext,
+  storage: Fault,
+  buffer: number,
+  member: number,
+): Fault {
   const { hostWork } = state
   const { party, ask, dataAt, judged } = hostWork
-  if (enterRecord(state, party, ask)) {
-    repeatElement(state, storage)
-    return REPEATED
-  }
   ask.batchIndex = state.host.element.batchIndex
   const batch = judged === null ? null : judged.batch
-  const fault = admit(state, party, ask, dataAt, storage, batch, -1)
+  const fault = admit(state, party, ask, dataAt, storage, batch, member)
   if (fault === PASS) noteRecord(state, hostWork, state.commit.count - 1, buffer)
+  if (fault === REPEATED) repeatElement(state, storage)
   return fault
 }
 

@@ -38,7 +38,6 @@ import {
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
-  CONDITION,
   DUPLICATE,
   type Fault,
   IN_DOUBT,
@@ -55,12 +54,13 @@ import {
 import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
 import { noteNewOperation, takeClient } from '../commit/operations.ts'
-import { admit, enterRecord } from '../engine/admit.ts'
+import { admit, REPEATED } from '../engine/admit.ts'
 import { lookAtSlots } from '../engine/batch-expect.ts'
+import { knowsRecord } from '../engine/batch-order.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { commitNow, makeGroupRoom } from '../engine/group.ts'
 import { accessOf } from '../engine/locate.ts'
-import { isKnown, repetitionFault } from '../engine/operation.ts'
+import { repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
 import { type Region, WRITE_PERSIST } from '../medium/region.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
@@ -75,11 +75,11 @@ import { u32 } from '../wire/bytes.ts'
 import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
+import { CONDITION_EXPECT, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 
-/** The record that is being judged: what was run since it came is not looked after. */
-const record: Ask = { ...blankAsk(-1), batch: true, stale: true }
+/** The record that is being judged. */
+const record: Ask = { ...blankAsk(), batch: true }
 
 // ---- its packets -------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ function closeBatch(state: GroupContext, qp: QueuePair, batch: Batch): void {
   qp.batching = false
   for (let index = 0; index < batch.count; index++) {
     if (isInBitmap(batch.bitmap, index)) continue
-    if (knows(state, qp, batch, index)) setInBitmap(batch.bitmap, index)
+    if (knowsRecord(state, qp, batch, index)) setInBitmap(batch.bitmap, index)
   }
   batch.phase = BATCH_JUDGED
   if (batch.pending === 0) concludeBatch(state, qp, batch, true)
@@ -251,7 +251,7 @@ function wholeFault(
   let told = against
   const first = batch.judged < batch.received ? batch.members!.indexes[batch.judged]! : index
   for (let i = first; batch.repetition && i < batch.count; i++) {
-    if (knows(state, qp, batch, i)) continue
+    if (knowsRecord(state, qp, batch, i)) continue
     record.operationHigh = operationHighOf(batch, i)
     record.operationLow = operationLowOf(batch, i)
     const fault = repetitionFault(state, batch.region!, qp.client, qp, record, against)
@@ -359,25 +359,17 @@ function judgeMember(
   record.operationLow = operationLowOf(batch, index)
   record.repetition = batch.repetition
   record.region = region
-  if (enterRecord(state, qp, record)) {
-    count(state, DUPLICATE)
-    noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
-    return PASS
-  }
-  if (qp.state !== STATE_OPEN) return BATCH_ABORTED
-  let fault = members.faults[n] as Fault
-  if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
-    fault = CONDITION
   record.length = members.lengths[n]!
   record.wait = members.waits[n]!
-  record.owner = qp.index
   record.lastPsn = batch.psn
-  record.segment = qp.segment
   record.batchIndex = index
-  fault = admit(state, qp, record, members.at[n]!, fault, batch, n)
+  const fault = admit(state, qp, record, members.at[n]!, members.faults[n] as Fault, batch, n)
   if (fault === QP_ERROR_STATE) return BATCH_ABORTED
   if (fault === PASS) notePending(state, batch)
-  return fault
+  if (fault !== REPEATED) return fault
+  count(state, DUPLICATE)
+  noteMemberDurable(batch, index, Math.min(record.wait, region.copies))
+  return PASS
 }
 
 /** A record of the batch has joined the group. */
@@ -388,18 +380,4 @@ function notePending({ batches }: BatchState, batch: Batch): void {
     batch.saidAt = 0
   }
   batch.pending += 1
-}
-
-/** Is every record before that index durable, or in the group? */
-function isInOrder(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
-  if (batch.broken) return false
-  for (; batch.next < index; batch.next++) {
-    if (isInBitmap(batch.bitmap, batch.next)) continue
-    if (!knows(state, qp, batch, batch.next)) return false
-  }
-  return true
-}
-
-function knows(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
-  return isKnown(state, qp, operationHighOf(batch, index), operationLowOf(batch, index))
 }

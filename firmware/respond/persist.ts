@@ -41,12 +41,12 @@ import {
   stagedAt,
   takeStaging,
 } from '../burst/staging.ts'
-import { admit, clearWay, enterRecord, HANDED } from '../engine/admit.ts'
+import { admit, clearWay, HANDED, REPEATED } from '../engine/admit.ts'
 import { commitNow } from '../engine/group.ts'
 import { accessOf, namedCopiesFault } from '../engine/locate.ts'
 import { isForged, repetitionFault } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
-import { storageFault } from '../engine/storage.ts'
+import { healthFault, storageFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   KIND_BYTES,
@@ -258,35 +258,53 @@ export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt:
   // A record of the same slot that is held was sent before this one.
   const behindHeld = qp.batching && holds(state, qp, ask.region!, ask.slot)
   if (behindHeld) storeHeld(state, qp)
-  if (enterRecord(state, qp, ask)) {
-    repeat(state, qp, ask, qp.messageFault === PASS ? dataAt : 0)
-    releaseStaging(state, qp)
-    return
-  }
-  const { plain, lastPsn } = ask
-  ask.stale = behindHeld || qp.staging >= 0
-  ask.staging = qp.staging
-  ask.segment = plain ? qp.segment + 1 : qp.segment
-  // What is committed to make way must not acknowledge it.
-  const joins = ask.region!.placement < PLACEMENT_THROUGH
-  if (plain && joins) withholdRecord(state, qp, lastPsn)
-  const fault = admit(state, qp, ask, dataAt, qp.messageFault, null, -1)
+  const { plain } = ask
+  if (plain) beginPlain(state, qp, ask)
+  const against = behindHeld ? faultBehind(state, qp, ask) : qp.messageFault
+  const fault = admit(state, qp, ask, dataAt, against, null, -1)
   // What was run just now may have ended the queue pair, and given its buffer back.
   if (fault === QP_ERROR_STATE) return
+  if (fault !== PASS) {
+    endUnjoined(state, qp, ask, dataAt, fault)
+    return
+  }
+  qp.staging = -1
+  if (plain) endPlain(state, qp, ask)
+}
+
+/** The record has not joined the group: others have it, it is durable already, or refused. */
+function endUnjoined(
+  state: ServeContext,
+  qp: QueuePair,
+  ask: Ask,
+  dataAt: number,
+  fault: Fault,
+): void {
   if (fault === HANDED) {
     hand(state, qp, ask, dataAt)
     return
   }
-  if (fault !== PASS) {
-    releaseStaging(state, qp)
-    refuseRecord(state, qp, ask, fault)
-    return
-  }
-  qp.staging = -1
-  if (!plain) return
+  if (fault === REPEATED) repeat(state, qp, ask, qp.messageFault === PASS ? dataAt : 0)
+  releaseStaging(state, qp)
+  if (fault !== REPEATED) refuseRecord(state, qp, ask, fault)
+}
+
+/** What was held before the record has just been committed: is the health what it was? */
+function faultBehind(state: RecordContext, qp: QueuePair, ask: Ask): Fault {
+  return qp.messageFault === PASS ? healthFault(state, ask.region!) : qp.messageFault
+}
+
+/** A plain WRITE of a record: what is committed to make way must not acknowledge it. */
+function beginPlain(state: GroupContext, qp: QueuePair, ask: Ask): void {
   // It has no operation that could end a range of several.
-  qp.segment += 2
-  withholdRecord(state, qp, lastPsn)
+  qp.segment += 1
+  if (ask.region!.placement < PLACEMENT_THROUGH) withholdRecord(state, qp, ask.lastPsn)
+}
+
+/** It has joined the group, which withholds its acknowledgement. */
+function endPlain(state: GroupContext, qp: QueuePair, ask: Ask): void {
+  qp.segment += 1
+  withholdRecord(state, qp, ask.lastPsn)
 }
 
 /** The record was durable before: it is acknowledged, and there is nothing to do. */

@@ -13,8 +13,6 @@ import type { QueuePair } from './queue-pair.ts'
  * to the Last, and one of the host.
  */
 export interface Ask {
-  /** Place of its queue pair, or HOST_OWNER (host/work.ts). */
-  owner: number
   region: Region | null
   slot: number
   length: number
@@ -26,10 +24,6 @@ export interface Ask {
   carried: number
   /** PSN that ends it; 0 without a wire. */
   lastPsn: number
-  /** Of its queue pair as it ends: no range of records that are acknowledged spans two. */
-  segment: number
-  /** Staging buffer that holds it, or -1. */
-  staging: number
   /** A plain WRITE of a record: refused by NAK, acknowledged only when all copies are durable. */
   plain: boolean
   /** Into a region of bytes, where the packets are stored as they come. */
@@ -40,15 +34,10 @@ export interface Ask {
   lastOfBatch: boolean
   /** It may have been executed before. */
   repetition: boolean
-  /** Its operation is a new one of a client whose place is known. */
-  isNew: boolean
-  /** Something was run since storage was asked about it. */
-  stale: boolean
 }
 
-export function blankAsk(owner: number): Ask {
+export function blankAsk(): Ask {
   return {
-    owner,
     region: null,
     slot: 0,
     length: 0,
@@ -58,16 +47,12 @@ export function blankAsk(owner: number): Ask {
     operationLow: 0,
     carried: 1,
     lastPsn: 0,
-    segment: 0,
-    staging: -1,
     plain: false,
     placed: false,
     batch: false,
     batchIndex: 0,
     lastOfBatch: false,
     repetition: false,
-    isNew: false,
-    stale: false,
   }
 }
 

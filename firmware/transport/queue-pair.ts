@@ -65,6 +65,12 @@ export const KIND_ATOMIC_WRITE = 4
 
 /** Who asks: a queue pair, or a queue of the host. */
 export interface Party extends ClientId {
+  /** Place of a queue pair, or HOST_OWNER (host/work.ts). */
+  readonly index: number
+  /** Counts what no range of records that are acknowledged spans; 0 without a wire. */
+  readonly segment: number
+  /** Staging buffer that holds its record of several packets, or -1. */
+  readonly staging: number
   /** One of STATE_*: of one that has failed nothing more is taken. */
   readonly state: number
   /** Where the operation table had the client last, or -1: a hint that saves a search. */

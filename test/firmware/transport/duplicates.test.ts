@@ -383,7 +383,7 @@ test('P1-11: of two places in the table none goes to a third client while a burs
 describe('D-6: the place of a client in the table', () => {
   function noted(): { state: State; qp: QueuePair; message: Ask } {
     const { state, queuePair: qp } = new Dialogue(USUAL, frameOf({ bth: { opcode: 0x0c } }))
-    const message = { ...blankAsk(0), operationLow: 5 }
+    const message = { ...blankAsk(), operationLow: 5 }
     return { state, qp, message }
   }
 
