@@ -48,15 +48,8 @@ import { isForged, repetitionFault } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
-import {
-  KIND_BYTES,
-  PLACEMENT_RELAY,
-  PLACEMENT_THROUGH,
-  type Region,
-  WRITE_PERSIST,
-} from '../medium/region.ts'
-import { acceptRelay, relayReady } from '../placement/relay.ts'
-import { acceptThrough, throughReady } from '../placement/through.ts'
+import { KIND_BYTES, PLACEMENT_THROUGH, type Region, WRITE_PERSIST } from '../medium/region.ts'
+import { placementOf } from '../placement/placements.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -159,8 +152,7 @@ function beginPersist(
     : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
   if (region!.placement >= PLACEMENT_THROUGH) {
-    const relayed = region!.placement === PLACEMENT_RELAY
-    const ready = relayed ? relayReady(state, qp, region!) : throughReady(state)
+    const ready = placementOf(region!)!.ready(state, qp, region!)
     if (ready !== PASS) return ready
   }
   message.plain = false
@@ -322,8 +314,7 @@ function repeat(state: RecordContext, qp: QueuePair, ask: Ask, dataAt: number): 
 function hand(state: ServeContext, qp: QueuePair, ask: Ask, dataAt: number): void {
   qp.segment += 1
   const region = ask.region!
-  const accept = region.placement === PLACEMENT_RELAY ? acceptRelay : acceptThrough
-  const fault = accept(state, qp, ask, dataAt)
+  const fault = placementOf(region)!.accept(state, qp, ask, dataAt)
   releaseStaging(state, qp)
   if (fault === PASS) return
   refuseRecord(state, qp, ask, repetitionFault(state, region, qp.client, qp, ask, fault))
