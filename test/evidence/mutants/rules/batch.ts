@@ -124,9 +124,9 @@ const STATUS: readonly Mutant[] = [
   {
     id: 'order-ignored',
     rule: 'X-5: in order, a record is stored when every one before it is',
-    file: BATCH,
-    find: 'if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))',
-    replace: 'if (batch.condition === -1 && !isInOrder(state, qp, batch, index))',
+    file: ADMIT,
+    find: '    if (!isInOrder(state, party, batch, ask.batchIndex)) fault = CONDITION\n',
+    replace: '    if (batch.condition === -1) fault = CONDITION\n',
     killer: directed('a batch in order'),
   },
   {
@@ -141,7 +141,7 @@ const STATUS: readonly Mutant[] = [
     id: 'expect-unchecked',
     rule: 'P4-11: a record is accepted only where its slot holds the sequence that it names',
     file: ADMIT,
-    find: '    fault = expectFault(state, batch!, member)\n',
+    find: '    fault = expectFault(state, batch, member)\n',
     replace: '    fault = PASS\n',
     killer: directed('a batch that expects'),
   },
@@ -156,9 +156,9 @@ const STATUS: readonly Mutant[] = [
   {
     id: 'member-executed-again',
     rule: 'X-3: a record of a batch that is durable is not stored again',
-    file: BATCH,
-    find: '  if (enterRecord(state, qp, record)) {\n',
-    replace: '  if (enterRecord(state, qp, record) && n < 0) {\n',
+    file: ADMIT,
+    find: 'wasDurable(state, party, ask)) return REPEATED\n',
+    replace: 'wasDurable(state, party, ask) && batch === null) return REPEATED\n',
     killer: directed('a batch again'),
   },
 ]
