@@ -69,25 +69,13 @@ export const FOR_ANYBODY: readonly number[] = [
   mad.ATTRIBUTE_CACHE,
 ]
 
-/** Those that only our own host may ask; each of them is executed once, except for REPEATABLE. */
-export const FOR_THE_HOST: readonly number[] = [
-  mad.ATTRIBUTE_CREATE_CQ,
-  mad.ATTRIBUTE_CREATE_QP,
-  mad.ATTRIBUTE_MODIFY_QP,
-  mad.ATTRIBUTE_DESTROY,
-  mad.ATTRIBUTE_REGISTER,
-  mad.ATTRIBUTE_DEREGISTER,
-  mad.ATTRIBUTE_QUEUE_WRITE,
-  mad.ATTRIBUTE_QUEUE_LOCK,
-  mad.ATTRIBUTE_QUEUE_RELEASE,
-  mad.ATTRIBUTE_RING,
-  mad.ATTRIBUTE_ON_DEMAND,
-  mad.ATTRIBUTE_MAP,
-  mad.ATTRIBUTE_UNMAP,
-  mad.ATTRIBUTE_ON_DEMAND_END,
-  mad.ATTRIBUTE_ON_DEMAND_STATE,
-  mad.ATTRIBUTE_RESIDENCY,
-]
+/**
+ * Those that only our own host may ask, which are all others; each of them is executed once, except
+ * for REPEATABLE.
+ */
+export const FOR_THE_HOST: readonly number[] = Object.keys(QUEUE_HANDLERS)
+  .map(Number)
+  .filter((attribute) => !FOR_ANYBODY.includes(attribute))
 
 /**
  * What may be executed again, and comes too often to be remembered: a doorbell, what pages have a

@@ -40,7 +40,16 @@ export const FIXED_LENGTH = 1
 /** Region flag, of bytes: every store that is acknowledged is durable (P2-1, P2-5). */
 export const WRITE_PERSIST_REGION = 2
 
-/** Where a region lies, and how it is made durable: in the NVDIMM, by write-back and fence. */
+/*
+ * Where a region lies, and how it is made durable. Numbers 0 to 2 stand on the medium and in control
+ * calls, 3 in the answer to ATTACH. Code asks three things of a placement:
+ *
+ *   LOCAL or not         is it in the NVDIMM, or in somebody else's memory?
+ *   THROUGH and above    is a record handed on (respond/persist.ts), not stored by the group?
+ *   one number alone     its own rules
+ */
+
+/** In the NVDIMM, by write-back and fence. */
 export const PLACEMENT_LOCAL = 0
 /** In the host's memory, past its caches: a DMA read behind the writes (source 2, flow 1). */
 export const PLACEMENT_BYPASS = 1

@@ -113,7 +113,10 @@ export const OPERATIONS_AT: number = 3 * SUPERBLOCK_BYTES
 const OPERATIONS_BYTES: number = 2 * CLIENTS * LINE_BYTES
 export const DATA_AT: number = OPERATIONS_AT + OPERATIONS_BYTES
 
-/* The word of an entry that says where its region lies: PLACEMENT_*, and whether it is forming. */
+/*
+ * The word of an entry that says where its region lies: PLACEMENT_*, and whether it is forming. A
+ * relay, which is 3, is never there.
+ */
 const PLACEMENT_MASK = 3
 const FORMING = 4
 /** It was scanned, and what was repaired may have been in the host's cache. */

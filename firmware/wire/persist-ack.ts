@@ -28,6 +28,7 @@
  *
  * The packet is the transport acknowledgement as well: its PSN and AETH follow the rules of an ACK.
  * The operation id is that of the last record of the range.
+ * Who takes the packet looks at neither version nor length: this firmware and its driver know one.
  *
  * With B the packet is the one status of a batch (D-10): its range is the PSN that ended what was
  * sent of the batch, its operation id that of record 0, and its bitmap, a word for every 32 records
@@ -161,7 +162,10 @@ export function readPaeth(into: Paeth, bytes: Uint8Array, at: number): void {
   into.records = u16(bytes, at + PAETH_RECORDS)
 }
 
-/** Writes 32 bytes at `at`; reserved bits are 0. */
+/**
+ * Writes 32 bytes at `at`; reserved bits are 0. It is for peers of the tests: the firmware writes a
+ * PERSIST_ACK field by field (`beginPersistAck` of transport/acknowledge.ts).
+ */
 export function writePaeth(bytes: Uint8Array, at: number, from: Paeth): void {
   bytes[at + PAETH_VERSION] = (from.version << 4) | from.words
   bytes[at + PAETH_FLAGS] =

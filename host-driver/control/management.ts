@@ -39,7 +39,9 @@ import {
 } from '../base/kinds.ts'
 import {
   type PartStatus,
+  PLACEMENTS,
   type RegionInfo,
+  type RegionPlacement,
   type ReportEntry,
   readPartStatus,
   readRegionInfo,
@@ -101,15 +103,6 @@ export interface RegionRequest {
   /** Where it lies: the card's own NVDIMM unless given (source 2). */
   readonly placement?: RegionPlacement
 }
-
-/**
- * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
- * latter two the one that the probe has shown is to be had.
- */
-type RegionPlacement = 'local' | 'bypass' | 'through'
-
-/** In the order of their numbers. */
-const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
 
 /** What a new region of plain bytes shall be. */
 export interface BytesRequest {

@@ -74,8 +74,8 @@ export interface RegionInfo {
   readonly capacity: number
   readonly copies: number
   readonly fixedLength: boolean
-  /** Where it lies, and what makes it durable (source 2). */
-  readonly placement: 'local' | 'bypass' | 'through' | 'unknown'
+  /** Where it lies, and what makes it durable (source 2); of a region of another DPU 'unknown'. */
+  readonly placement: RegionPlacement | 'unknown'
   /** Registered write-persist: of a region of bytes, every acknowledged store is durable. */
   readonly writePersist: boolean
   readonly protectionDomain: number
@@ -179,7 +179,14 @@ const KINDS: Readonly<Record<number, RegionInfo['kind']>> = {
   [mad.KIND_ON_DEMAND]: 'memory',
 }
 
-const PLACEMENTS: readonly RegionInfo['placement'][] = ['local', 'bypass', 'through']
+/**
+ * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
+ * latter two the one that the probe has shown is to be had.
+ */
+export type RegionPlacement = 'local' | 'bypass' | 'through'
+
+/** In the order of their numbers (firmware/medium/region.ts). */
+export const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
 
 /** Reads the body of OPEN, REGION, PROVISION and SETTLE. */
 export function readRegionInfo(body: Uint8Array): RegionInfo {

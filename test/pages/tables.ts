@@ -299,16 +299,27 @@ export function burstOf(records: number, copies: number): Run {
 const BURST = /^(```text burst of one record\n)([\s\S]*?)^```$/m
 const COMMAND = /^ *\d+ {2}(\w+) +(\d*) +(.*)$/
 
+/** Takes the first line out of the list that is as `like` says. */
+function takeFirst<T extends object>(lines: T[], like: Partial<T>): T | undefined {
+  const wanted = Object.entries(like)
+  const at = lines.findIndex((line) =>
+    wanted.every(([key, value]) => line[key as keyof T] === value),
+  )
+  return at < 0 ? undefined : lines.splice(at, 1)[0]
+}
+
 /** The page with the list of commands that one burst of one record comes to. */
 export function withBurst(page: string): string {
   return page.replace(BURST, (_, fence: string, block: string) => {
     const old = block.split('\n').flatMap((line) => {
       const [, op, length, words] = COMMAND.exec(line) ?? []
-      return op === undefined ? [] : [{ key: `${op} ${Number(length)}`, words: words! }]
+      return op === undefined ? [] : [{ op, length: Number(length), words: words! }]
     })
-    const lines = burstOf(1, 2).commands.map(([op, length], i) => {
-      const at = old.findIndex(({ key }) => key === `${op} ${length}`)
-      const words = at < 0 ? '' : old.splice(at, 1)[0]!.words
+    const { commands } = burstOf(1, 2)
+    // A command that has another length now keeps its words: it is the next one of its kind.
+    const known = commands.map(([op, length]) => takeFirst(old, { op, length }))
+    const lines = commands.map(([op, length], i) => {
+      const words = (known[i] ?? takeFirst(old, { op }))?.words ?? ''
       const bytes = length === 0 ? '' : String(length)
       const number = String(i + 1).padStart(2)
       return `${number}  ${op.padEnd(9)}${bytes.padStart(6)}   ${words}`.trimEnd()

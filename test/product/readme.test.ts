@@ -10,10 +10,11 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../firmware/board/fault.ts'
+import { adviceFor } from '../../host-driver/base/advice.ts'
 import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
 import { CONDITIONS } from '../../host-driver/way/batch-verdict.ts'
 import { commentsOf, rowsOf, withBlocks, withRows } from '../pages/markdown.ts'
-import { numbersOf, PAGES, pageOf, read, TABLES } from '../pages/tables.ts'
+import { numbersOf, PAGES, pageOf, read, TABLES, withBurst } from '../pages/tables.ts'
 import { THOROUGH } from '../support/run/thorough.ts'
 import { ROOT } from '../support/source/sources.ts'
 
@@ -94,6 +95,16 @@ describe('tables that sources decide', () => {
     expect(having).toHaveLength(1)
   })
 
+  test('every command of that list says what it is; one of another length keeps its words', () => {
+    const page = read('firmware/doc/persist.md')
+    const [list] = blocksOf(page).filter(({ info }) => info === 'text burst of one record')
+    const silent = list!.text.split('\n').filter((line) => /^ *\d+ {2}\w+ *\d*$/.test(line))
+    expect(silent).toEqual([])
+    const spoilt = page.replace(/(transmit +)\d+(?= .*PERSIST_ACK)/, (_, before) => `${before}90`)
+    expect(spoilt).not.toBe(page)
+    expect(withBurst(spoilt)).toBe(page)
+  })
+
   test('a row that is wrong, left out or of nothing is written again; words stay', () => {
     const table = TABLES.find(({ title }) => title.startsWith('the limits are all there'))!
     const page = read(table.page)
@@ -123,6 +134,12 @@ describe('tables that people keep', () => {
     const codes = heads.flatMap((head) => rowsUnder(page, head).map(([code]) => code!))
     const ofBatches = FAULTS.filter(({ name }) => /^(BATCH_|CONDITION$)/.test(name))
     expect(codes).toEqual(expect.arrayContaining(ofBatches.map(({ name }) => name)))
+  })
+
+  test('there is something to do about every refusal by a status', () => {
+    const refusals = FAULTS.filter(({ answer }) => answer === 'status').map(({ name }) => name)
+    const silent = refusals.filter((name) => adviceFor(name) === adviceFor(''))
+    expect(silent, `${silent.join(', ')}: no line in host-driver/base/advice.ts`).toEqual([])
   })
 
   test('the conditions of a batch are all there', () => {
@@ -292,6 +309,17 @@ describe('links and lines', () => {
         .map(({ file, anchor }) => `${path}: ${file}#${anchor}`),
     )
     expect(broken).toEqual([])
+  })
+
+  test('a name that a page finds in a file stands in that file', () => {
+    const gone = PAGES.flatMap((path) => {
+      const named = read(path).matchAll(/`(\w+)`\s+in\s+\[[^\]]*\]\(([^)#:\s]*)\)/g)
+      return [...named]
+        .map(([, name, to]) => ({ name: name!, file: join(dirname(path), to!) }))
+        .filter(({ name, file }) => !new RegExp(`\\b${name}\\b`).test(read(file)))
+        .map(({ name, file }) => `${path}: ${name} in ${file}`)
+    })
+    expect(gone).toEqual([])
   })
 
   test('every page is linked from another', () => {

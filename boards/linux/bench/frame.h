@@ -28,6 +28,7 @@ enum {
   PAYLOAD_AT = PWETH_AT + 16,
   ICRC_BYTES = 4,
   ACK_BYTES = AETH_AT + 4 + ICRC_BYTES,
+  /* 32 bytes of PAETH (firmware/wire/persist-ack.ts). */
   PERSIST_ACK_BYTES = PAETH_AT + 32 + ICRC_BYTES,
   OPCODE_ACK = 0x11,
   OPCODE_PERSIST_ONLY = 0xca,

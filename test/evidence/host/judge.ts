@@ -21,6 +21,7 @@ import type { Rig } from './rig.ts'
 
 const OPCODE_AT = 42
 const PERSIST_ACK = 0xd1
+/* The map of PAETH once more (firmware/wire/persist-ack.ts): a judge shares no code (R1-E7). */
 const PAETH_AT = 58
 const FLAGS = 1
 const STATUS = 2

@@ -10,7 +10,8 @@ import { MUTANTS_STAGE } from '../mutants/stage.ts'
 test('C8: every text that a mutant changes stands where it stood', async () => {
   const shard = MUTANTS_STAGE.shards('cut', 1).find(({ name }) => name.startsWith('texts'))!
   const { described } = await MUTANTS_STAGE.play(shard, () => {})
-  expect(described).toEqual([])
+  const rots = described.map(({ what }) => what)
+  expect(rots, `${rots.join('; ')}: its mutant moves along`).toEqual([])
 })
 
 test('C9: every file of tests that branches are counted with is there', () => {

@@ -60,6 +60,7 @@ export interface Receipt {
 /** A control call, and its body. */
 const CALL_AT = 62
 const BODY_AT = CALL_AT + 32
+/* The map of PAETH once more, as in support/judges/acknowledgement.ts: a judge shares no code. */
 const PAETH_AT = HEAD_AT + 4
 const BITMAP_AT = PAETH_AT + 32
 
