@@ -8,6 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Random, type VirtualClock } from '../../../boards/emulator/index.ts'
 import { imageBytes } from '../../../firmware/medium/slot.ts'
 import {
+  chooseCopy,
   type DualPlaces,
   type DualRead,
   dualRead,
@@ -15,6 +16,7 @@ import {
   PerdureError,
   RemoteMemory,
   readSlotImage,
+  type SlotImage,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
 import {
@@ -24,6 +26,7 @@ import {
   verbsBench,
 } from '../../support/driver/verbs-bench.ts'
 import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
+import { everyCounted } from '../../support/judges/kept-copy.ts'
 
 const KEY = Uint8Array.from({ length: 16 }, (_, i) => i * 7 + 1)
 const CAPACITY = 600
@@ -303,6 +306,42 @@ describe('a read of both copies', () => {
     expect(found).toMatchObject({ settled: true })
     expect(found.attempts).toBeGreaterThan(1)
     expect(found.record.data).toEqual(data(2))
+  })
+
+  test.each(COUNTS)(
+    'S1-M4: of %i copies the card’s rule chooses, in each combination',
+    async (n) => {
+      const b = bench()
+      for (const { copies, kept } of everyCounted(n)) {
+        b.target.memory.fill(0)
+        for (const [c, one] of [...copies].entries()) {
+          if (one !== '-') put(b, OFFSETS[c]!, one === 'n' ? 300 : 299)
+          if (one === 't') tear(b, OFFSETS[c]!)
+        }
+        const reading = dualRead({ ...placesOf(b, n), capacity: CAPACITY })
+        if (kept < 0) {
+          expect([copies, await codeOf(reading)]).toEqual([copies, 'PERDURE_RECORD_LOST'])
+          continue
+        }
+        const { chosen, record, settled } = await reading
+        expect([copies, chosen]).toEqual([copies, kept])
+        expect(record.sequence).toBe(copies[kept] === 'n' ? 300n : 299n)
+        expect(settled).toBe(/^(n+|o+)$/.test(copies))
+      }
+    },
+  )
+
+  test('S1-M4, H10: of sequences of 64 bits the later one counts, at every carry', () => {
+    const carries = [31n, 32n, 33n, 53n, 63n].map((bits) => 2n ** bits)
+    for (const later of [...carries, ...carries.map((one) => one + 1n), 2n ** 64n - 1n]) {
+      const copyOf = (sequence: bigint): SlotImage => {
+        const record = { data: data(1), sequence, clientId: 0n, operationId: 0n }
+        return { record, why: 'valid' }
+      }
+      const [old, fresh] = [copyOf(later - 1n), copyOf(later)]
+      expect([later, chooseCopy([old, fresh, old, fresh])]).toEqual([later, 1])
+      expect([later, chooseCopy([fresh, old])]).toEqual([later, 0])
+    }
   })
 
   function put(b: VerbsBench, at: number, seed: number): void {
