@@ -297,8 +297,17 @@ describe.each([2, 3, 4])('the dual write of source 1 in %i places, on a DPU', (c
     const { local, dpu } = b
     const record = places(b, copies)
     await dualWrite({ ...record, bytes: pattern(700, 1) })
+    const chains: number[] = []
+    const { port } = b.region
+    const enqueue = port.enqueueChain
+    port.enqueueChain = (chain) => {
+      chains.push(chain.verbs.length)
+      enqueue.call(port, chain)
+    }
     const { completions } = await dualWrite({ ...record, bytes: pattern(700, 2) })
     expect(completions).toHaveLength(2 * copies)
+    // One chain has all that is written; the copies were read before, for their sequence.
+    expect(chains).toEqual([copies, 2 * copies])
     await restart(local)
     await dpu.reconnect()
     const found = await dualRead({ ...record, capacity: 700, wire: local.wire })
