@@ -43,8 +43,8 @@ export type { Dpu, ScanResult } from './dpu.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './link/slot-image.ts'
 export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './records/batch.ts'
 export {
-  type DualPair,
   type DualPlace,
+  type DualPlaces,
   type DualRead,
   type DualReadRequest,
   type DualReceipt,

@@ -2,12 +2,13 @@
  * Recovery as a table: what the copies of one record may look like after an interruption, and what
  * is done about it.
  *
- * Legend. A is the first copy; B is the valid one behind it with the latest sequence, the first of
- * those, or the last copy if none is valid.
+ * Legend. A is the first copy; B is the one that counts of those behind it (medium/copies.ts: the
+ * latest valid one, and of several of that write the first), or the last copy if none is valid.
  *   phase     what the record's lane says: A, B, or none (`-`: no lane, a scan of everything)
  *   A, B      is the copy valid: readable, and its check code right (D-3)?
  *   same      are both copies the same bytes (P1-19: length, data and check code)?
- *   B current does B carry the sequence of the lane (phase B), or a later one than A (no lane)?
+ *   B current does B carry the sequence of the lane (phase B), or a later one than A (no lane), so
+ *             that it counts of all?
  *   promised  may it have been acknowledged though B is old? All copies that the acknowledgement
  *             waited for stand before B, and the medium lost them: those behind A are unreadable.
  *             At level 1of2 that is A alone.

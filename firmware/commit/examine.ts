@@ -147,12 +147,3 @@ export function copiesSame(
   runAll(list)
   return resultOf(list, at) === EQUAL
 }
-
-/** The sequence of a header or of an intent. */
-type Sequence = Pick<SlotHeader, 'sequenceLow' | 'sequenceHigh'>
-
-/** Is the sequence of `a` later than that of `b`? */
-export function sequenceAfter(a: Sequence, b: Sequence): boolean {
-  if (a.sequenceHigh !== b.sequenceHigh) return a.sequenceHigh > b.sequenceHigh
-  return a.sequenceLow > b.sequenceLow
-}

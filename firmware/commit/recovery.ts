@@ -40,6 +40,7 @@ import { type Fault, PASS } from '../board/fault.ts'
 import { DMA_FAILED, EQUAL, MEDIA_ERROR } from '../board/hal.ts'
 import { COPIES_MAX, LANES, LINE_BYTES, REPORT_ENTRIES } from '../board/limits.ts'
 import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../board/memory-map.ts'
+import { sequenceAfter } from '../medium/copies.ts'
 import {
   blankIntent,
   type Intent,
@@ -69,7 +70,7 @@ import { addLost, isLost, isOverfull, type Superblock, setOverfull } from '../me
 import { CASES, CLEAN_ROW } from './cases.ts'
 import { closedBy } from './closed.ts'
 import { endPending, heldIntent, holdLane, laneAddress, leavePending } from './commit.ts'
-import { type Examination, examineCopies, sequenceAfter } from './examine.ts'
+import { type Examination, examineCopies } from './examine.ts'
 import {
   forgetDurably,
   forgetOperation,

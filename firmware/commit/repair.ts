@@ -20,6 +20,7 @@ import { CONDITION, PASS } from '../board/fault.ts'
 import { MEDIA_ERROR } from '../board/hal.ts'
 import { LINE_BYTES } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
+import { sequenceAfter } from '../medium/copies.ts'
 import { PHASE_A, PHASE_B } from '../medium/lane.ts'
 import { PLACEMENT_LOCAL } from '../medium/region.ts'
 import type { Superblock } from '../medium/superblock.ts'
@@ -36,7 +37,7 @@ import {
   STAGE_FIRST_COPY,
   STAGE_PHASE,
 } from './commit.ts'
-import { type Examination, sequenceAfter } from './examine.ts'
+import type { Examination } from './examine.ts'
 import { recordOperation, withdrawOperation, writeImages } from './operations.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
 import { deriveUnsettled } from './unsettled.ts'

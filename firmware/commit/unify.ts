@@ -5,8 +5,8 @@
  * - The copy that is kept is not written. A copy that is overwritten was cleared of media errors
  *   first, is written in whole lines, and is fenced before anyone is told; until then a crash finds
  *   the same decision again.
- * - With three copies and more no vote is taken: the first copy counts, or where the medium lost
- *   it, the valid one behind it with the latest sequence.
+ * - Which copy counts is one rule (medium/copies.ts): no vote is taken. Where a lane names the
+ *   record its phase says whether the first copy does, and the rule decides behind it.
  * - Nothing is overwritten when no valid copy is known, or when one that is newer may have been
  *   acknowledged: the record is reported as lost.
  */
@@ -20,11 +20,12 @@ import {
   run,
 } from '../board/command-list.ts'
 import { DMA_FAILED, FLUSH } from '../board/hal.ts'
+import { countingCopy, sequenceAfter } from '../medium/copies.ts'
 import { type Intent, isForward, PHASE_B, PHASE_HELD, PHASE_NONE } from '../medium/lane.ts'
 import { PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
 import { imageBytes } from '../medium/slot.ts'
 import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
-import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
+import { copiesSame, type Examination, examineCopies } from './examine.ts'
 
 /** What was decided and done for one record. */
 export interface Outcome {
@@ -47,24 +48,16 @@ export function blankOutcome(): Outcome {
   return { row: 0, validMask: 0, kept: -1, repaired: 0, failure: 0 }
 }
 
-/**
- * The valid copy behind the first with the latest sequence, or the last copy. A medium that refused
- * one copy may have taken another behind it.
- */
+/** Of the copies behind the first the one that counts, or the last of them. */
 function secondCopy(examination: Examination, copies: number): number {
-  let found = -1
-  for (let c = 1; c < copies; c++) {
-    const { valid, header } = examination.copies[c]!
-    if (!valid) continue
-    const isFirst = found < 0
-    if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c
-  }
+  const found = countingCopy(examination.copies, 1, copies)
   return found < 0 ? copies - 1 : found
 }
 
+/** Is copy `b`, which is valid, the lane's own record; or without a lane, does it count? */
 function isCurrent(examination: Examination, b: number, intent: Intent | null): boolean {
-  const header = examination.copies[b]!.header
-  if (intent === null) return sequenceAfter(header, examination.copies[0]!.header)
+  if (intent === null) return countingCopy(examination.copies, 0, b + 1) === b
+  const { header } = examination.copies[b]!
   return header.sequenceLow === intent.sequenceLow && header.sequenceHigh === intent.sequenceHigh
 }
 

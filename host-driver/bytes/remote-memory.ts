@@ -145,6 +145,15 @@ export class RemoteMemory {
     })
   }
 
+  /**
+   * Where `length` bytes at `offset` lie at the target just now. Throws PERDURE_ARGUMENT unless all
+   * of them are there.
+   */
+  addressOf(offset: number, length: number): RemoteAddress {
+    this.checkRange(offset, length)
+    return this.address(offset)
+  }
+
   // ---- for chains ------------------------------------------------------------------------------
 
   /** A WRITE that waits to be put into a chain. */

@@ -8,6 +8,7 @@
  */
 
 import { checkCode } from '../../boards/software/check-code.ts'
+import { countingCopy } from '../../firmware/medium/copies.ts'
 import {
   CHECK_CODE_BYTES,
   CHECKED_AT,
@@ -101,10 +102,17 @@ function isZero(bytes: Uint8Array): boolean {
 }
 
 /**
- * The copy that a one-sided reader may use: the lowest-numbered one that its own check code proves
- * (D-15, P1-21, P1-22, P1-31). -1 if there is none; equality of copies does not enter.
+ * The copy that a one-sided reader may use, of those that their own check codes prove, by the card's
+ * own rule: the first of the latest write, which is the first valid one wherever the fences held
+ * (firmware/medium/copies.ts; D-15, P1-21, P1-22, P1-31). -1 if there is none; equality of copies
+ * does not enter.
  */
 export function chooseCopy(copies: readonly SlotImage[]): number {
   check('copies:', copies, LIST)
-  return copies.findIndex((copy) => copy.record !== null)
+  const judged = Array.from(copies, ({ record }) => {
+    const sequence = record?.sequence ?? 0n
+    const [sequenceHigh, sequenceLow] = [Number(sequence >> 32n), Number(sequence & 0xffff_ffffn)]
+    return { valid: record !== null, header: { sequenceHigh, sequenceLow } }
+  })
+  return countingCopy(judged, 0, copies.length)
 }

@@ -1,20 +1,23 @@
 /**
- * The dual write that the client drives itself (source 1, FIG. 11; D-8): against any RDMA target
- * that has FLUSH, one chain WRITE A, FLUSH A, WRITE B, FLUSH B; and the read of both copies.
+ * The dual write that the client drives itself (source 1, FIG. 11, [0158], [0159]; D-8), in two to
+ * four places: against any RDMA target that has FLUSH, one chain WRITE A, FLUSH A, WRITE B,
+ * FLUSH B, and so on; and the read of all copies.
  *
  * Invariants:
- * - The target executes a chain in order, and nothing behind a request that failed. So B keeps the
- *   old content, whole, until A is durable (P1-9, P1-10, P1-11), and the next write of the pair
- *   does not touch A before B is durable (P1-12).
+ * - The target executes a chain in order, and nothing behind a request that failed. So each copy
+ *   keeps the old content, whole, until the one before it is durable (P1-9, P1-10, P1-11), and the
+ *   next write of the record does not touch A before the last copy is durable (P1-12).
+ * - So at any instant the copies in the order of writing are new ones, at most one torn, old ones.
  * - Each copy is a slot image (firmware/medium/slot.ts): its own check code covers data, length and
- *   sequence. Both copies are identical to the byte (P1-1).
- * - A reader believes a copy for its check code and its sequence, never because two are equal
+ *   sequence. All copies are identical to the byte (P1-1).
+ * - A reader believes a copy for its check code and its sequence, never because some are equal
  *   (P1-28, D-15). It repairs nothing: a writer may be at work (P1-29).
  *
- * Who writes a pair sees to it that nobody else does at the same time. After a cut that left the
+ * Who writes a record sees to it that nobody else does at the same time. After a cut that left the
  * copies different, the next dual write makes them equal again.
  */
 
+import { COPIES_MAX, COPIES_MIN } from '../../firmware/board/limits.ts'
 import { imageBytes } from '../../firmware/medium/slot.ts'
 import { copyOf } from '../base/bytes.ts'
 import { sleep } from '../base/clock.ts'
@@ -25,7 +28,10 @@ import {
   check,
   checkFields,
   instanceOf,
+  integer,
+  type Kind,
   type Kinds,
+  LIST,
   OBJECT,
   SIZE,
   WORD,
@@ -40,32 +46,31 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from '../link/slot-image.ts'
-import { type Completion, quietly } from '../way/chain.ts'
+import { type Completion, type Pending, quietly } from '../way/chain.ts'
 
-/** One place of the pair: `imageBytes(capacity)` bytes from there are its own. */
+/** Where one copy stands: `imageBytes(capacity)` bytes from there are its own. */
 export interface DualPlace {
   readonly memory: RemoteMemory
   readonly offset: number
 }
 
-/** Two places that hold one record. */
-export interface DualPair {
-  /** Both on one connection, and not overlapping. */
-  readonly a: DualPlace
-  readonly b: DualPlace
+/** The places that hold one record. */
+export interface DualPlaces {
+  /** Two to four in the order of writing, on one connection, of which no two overlap. */
+  readonly places: readonly DualPlace[]
   /** Key of the check codes, 16 bytes; the same for writers and readers. */
   readonly key: Uint8Array
-  /** What tells this pair from others under the same key, 32 bits each; 0 and 0 by default. */
+  /** What tells this record from others under the same key, 32 bits each; 0 and 0 by default. */
   readonly id?: number
   readonly slot?: number
 }
 
-export interface DualWriteRequest extends DualPair {
+export interface DualWriteRequest extends DualPlaces {
   readonly bytes: Uint8Array
   /** Bytes of data that the record has at the most; those of `bytes` by default. */
   readonly capacity?: number
   /**
-   * Grows with every write of this pair, unsigned 64 bits. Without one the copies are read first,
+   * Grows with every write of this record, unsigned 64 bits. Without one the copies are read first,
    * and theirs plus one is taken.
    */
   readonly sequence?: bigint
@@ -74,27 +79,28 @@ export interface DualWriteRequest extends DualPair {
   readonly operationId?: bigint
 }
 
-/** Both copies are durable. */
+/** All copies are durable. */
 export interface DualReceipt {
   readonly sequence: bigint
-  /** WRITE A, FLUSH A, WRITE B, FLUSH B. */
+  /** WRITE A, FLUSH A, WRITE B, FLUSH B, and so on. */
   readonly completions: readonly Completion[]
 }
 
-/** What a reader of both copies learns. */
+/** What a reader of all copies learns. */
 export interface DualRead {
   /** The record of the chosen copy. */
   readonly record: SlotRecord
-  /** 0 for A, 1 for B: the first that its own check code proves (P1-21, P1-22, P1-31). */
+  /** Which copy that is, 0 for A: see `chooseCopy` (P1-21, P1-22, P1-31). */
   readonly chosen: number
-  /** Both are valid and the same; else a write is under way or was cut short, or one is bad. */
+  /** All are valid and the same; else a write is under way or was cut short, or one is bad. */
   readonly settled: boolean
-  readonly copies: readonly [SlotImage, SlotImage]
-  /** How often both were read. */
+  /** In the order of the places. */
+  readonly copies: readonly SlotImage[]
+  /** How often all were read. */
   readonly attempts: number
 }
 
-export interface DualReadRequest extends DualPair {
+export interface DualReadRequest extends DualPlaces {
   /** Bytes of data that the record has at the most. */
   readonly capacity: number
   /** For the pause between two reads; without it there is none. */
@@ -106,29 +112,35 @@ const PLACE_KINDS: Kinds<DualPlace> = {
   offset: SIZE,
 }
 
-const PAIR_KINDS: Kinds<DualPair> = {
-  ...{ a: OBJECT, b: OBJECT, key: bytesOf(16) },
+const COPIES = integer(COPIES_MIN, COPIES_MAX)
+const PLACES: Kind = {
+  give: `a list of ${COPIES.give} places`,
+  takes: (value) => LIST.takes(value) && COPIES.takes((value as readonly unknown[]).length),
+}
+
+const PLACES_KINDS: Kinds<DualPlaces> = {
+  ...{ places: PLACES, key: bytesOf(16) },
   ...{ id: WORD, slot: WORD },
 }
 
 const SEQUENCE = wide(1n)
 
 const WRITE_KINDS: Kinds<DualWriteRequest> = {
-  ...PAIR_KINDS,
+  ...PLACES_KINDS,
   ...{ bytes: BYTES, capacity: WORD, sequence: SEQUENCE },
   ...{ clientId: wide(0n), operationId: wide(0n) },
 }
 
-const READ_KINDS: Kinds<DualReadRequest> = { ...PAIR_KINDS, capacity: WORD, wire: WIRE }
+const READ_KINDS: Kinds<DualReadRequest> = { ...PLACES_KINDS, capacity: WORD, wire: WIRE }
 
 /** Reads before copies that differ are reported as they are, and the pause between two, µs. */
 const ATTEMPTS = 4
 const PAUSE_US = 1000
 
 /**
- * Writes `bytes` to both places, each durable before the next is touched. Resolves when both are;
- * rejects with the reason of the first request that failed: where that is WRITE A or FLUSH A, B is
- * what it was; where it is WRITE B or FLUSH B, A is new and durable.
+ * Writes `bytes` to all places, each durable before the next is touched. Resolves when all are;
+ * rejects with the reason of the first request that failed: the copies before it are new and
+ * durable, and those behind it are what they were.
  */
 export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
   return quietly(() => write(kept(request)))
@@ -136,8 +148,8 @@ export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
 
 async function write(request: DualWriteRequest): Promise<DualReceipt> {
   checkFields('a dual write', request, WRITE_KINDS, ['bytes'])
-  const { a, b, bytes, capacity = bytes.length, clientId = 0n, operationId = 0n } = request
-  checkPair(request, capacity)
+  const { places, bytes, capacity = bytes.length, clientId = 0n, operationId = 0n } = request
+  checkPlaces(request, capacity)
   if (bytes.length > capacity) {
     throw new ArgumentError(`${bytes.length} bytes for a record of at most ${capacity}`)
   }
@@ -146,18 +158,15 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   check('sequence', sequence, SEQUENCE)
   const record = { data, sequence, clientId, operationId }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
-  const chain = [
-    a.memory.writingOwn(a.offset, image),
-    a.memory.flushing(a.offset, image.length),
-    b.memory.writingOwn(b.offset, image),
-    b.memory.flushing(b.offset, image.length),
-  ]
-  a.memory.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check: () => {} })
-  return { sequence, completions: await Promise.all(chain.map(({ result }) => result)) }
+  const chain = places.flatMap(({ memory, offset }) => [
+    memory.writingOwn(offset, image),
+    memory.flushing(offset, image.length),
+  ])
+  return { sequence, completions: await together(request, chain) }
 }
 
 /**
- * Reads both places one-sidedly. Copies that differ are read again a few times, and then reported
+ * Reads all places one-sidedly. Copies that differ are read again a few times, and then reported
  * with the one to be used; nothing is repaired. Rejects with PERDURE_RECORD_LOST where no copy is
  * valid.
  */
@@ -167,12 +176,12 @@ export function dualRead(request: DualReadRequest): Promise<DualRead> {
 
 async function read(request: DualReadRequest): Promise<DualRead> {
   checkFields('a dual read', request, READ_KINDS, ['capacity'])
-  checkPair(request, request.capacity)
+  checkPlaces(request, request.capacity)
   for (let attempts = 1; ; attempts++) {
     const copies = await readCopies(request, request.capacity)
     const chosen = chooseCopy(copies)
     const record = copies[chosen]?.record ?? null
-    const settled = record !== null && sameRecord(copies[0].record, copies[1].record)
+    const settled = record !== null && copies.every((copy) => sameRecord(copy.record, record))
     if (settled || attempts === ATTEMPTS) {
       if (record === null) throw lost(copies)
       return { record, chosen, settled, copies, attempts }
@@ -181,21 +190,26 @@ async function read(request: DualReadRequest): Promise<DualRead> {
   }
 }
 
-async function readCopies(pair: DualPair, capacity: number): Promise<[SlotImage, SlotImage]> {
+async function readCopies(request: DualPlaces, capacity: number): Promise<SlotImage[]> {
   const length = imageBytes(capacity)
-  const chain = [pair.a, pair.b].map(({ memory, offset }) =>
+  const chain = request.places.map(({ memory, offset }) =>
     memory.reading(offset, new Uint8Array(length)),
   )
-  pair.a.memory.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check: () => {} })
-  const [imageA, imageB] = await Promise.all(chain.map(({ result }) => result))
-  const shape = shapeOf(pair, capacity)
-  const slot = pair.slot ?? 0
-  return [readSlotImage(imageA!, shape, slot), readSlotImage(imageB!, shape, slot)]
+  const images = await together(request, chain)
+  const shape = shapeOf(request, capacity)
+  return images.map((image) => readSlotImage(image, shape, request.slot ?? 0))
+}
+
+/** Puts requests on the wire in one chain; resolves when all are done. */
+function together<T>({ places }: DualPlaces, chain: readonly Pending<T>[]): Promise<T[]> {
+  const verbs = chain.map(({ verb }) => verb)
+  places[0]!.memory.port.enqueueChain({ verbs, check: () => {} })
+  return Promise.all(chain.map(({ result }) => result))
 }
 
 /** One more than what the copies have; 1 where nothing was ever written. Refuses a lost record. */
-async function nextSequence(pair: DualPair, capacity: number): Promise<bigint> {
-  const copies = await readCopies(pair, capacity)
+async function nextSequence(request: DualPlaces, capacity: number): Promise<bigint> {
+  const copies = await readCopies(request, capacity)
   const found = copies.flatMap(({ record }) => (record === null ? [] : [record.sequence]))
   if (found.length === 0) {
     if (copies.every(({ why }) => why === 'empty')) return 1n
@@ -204,40 +218,49 @@ async function nextSequence(pair: DualPair, capacity: number): Promise<bigint> {
   return found.reduce((most, one) => (one > most ? one : most)) + 1n
 }
 
-function sameRecord(one: SlotRecord | null, other: SlotRecord | null): boolean {
-  if (one === null || other === null) return false
+function sameRecord(one: SlotRecord | null, other: SlotRecord): boolean {
+  if (one === null) return false
   if (one.sequence !== other.sequence || one.data.length !== other.data.length) return false
   return Buffer.compare(one.data, other.data) === 0
 }
 
 /** The request as it is now. What was read decides what is written, and takes its time. */
-function kept<T extends DualPair>(request: T): T {
+function kept<T extends DualPlaces>(request: T): T {
   check('a request', request, OBJECT)
-  for (const which of ['a', 'b'] as const) {
-    checkFields(`place ${which}`, request[which], PLACE_KINDS, ['memory', 'offset'])
-  }
+  check('places:', request.places, PLACES)
+  const places = Array.from(request.places, (place, i) => {
+    checkFields(() => `place ${i}`, place, PLACE_KINDS, ['memory', 'offset'])
+    return { ...place }
+  })
   check('key:', request.key, bytesOf(16))
-  return { ...request, a: { ...request.a }, b: { ...request.b }, key: copyOf(request.key) }
+  return { ...request, places, key: copyOf(request.key) }
 }
 
 function shapeOf(
-  pair: DualPair,
+  { id = 0, key }: DualPlaces,
   capacity: number,
 ): { id: number; capacity: number; key: Uint8Array } {
-  return { id: pair.id ?? 0, capacity, key: pair.key }
+  return { id, capacity, key }
 }
 
 function lost(copies: readonly SlotImage[]): PerdureError {
   const why = copies.map((copy) => copy.why).join(', ')
-  return new PerdureError('PERDURE_RECORD_LOST', `no copy of the pair is valid: ${why}`)
+  return new PerdureError('PERDURE_RECORD_LOST', `no copy of the record is valid: ${why}`)
 }
 
-function checkPair({ a, b }: DualPair, capacity: number): void {
-  if (a.memory.port !== b.memory.port) {
-    throw new ArgumentError('both places of a pair lie on one connection')
-  }
-  const apart = Math.abs(a.offset - b.offset)
-  if (a.memory === b.memory && apart < imageBytes(capacity)) {
-    throw new ArgumentError(`places ${apart} bytes apart: a copy has ${imageBytes(capacity)}`)
+/** Each place has room for a copy, and shares none of it with another. */
+function checkPlaces({ places }: DualPlaces, capacity: number): void {
+  const length = imageBytes(capacity)
+  const addresses = places.map(({ memory, offset }) => memory.addressOf(offset, length))
+  for (let i = 1; i < places.length; i++) {
+    if (places[i]!.memory.port !== places[0]!.memory.port) {
+      throw new ArgumentError('all places of a record lie on one connection')
+    }
+    for (let j = 0; j < i; j++) {
+      if (addresses[i]!.rkey !== addresses[j]!.rkey) continue
+      const apart = addresses[i]!.va - addresses[j]!.va
+      if (apart >= length || apart <= -length) continue
+      throw new ArgumentError(`places ${j} and ${i} are ${apart} bytes apart, of ${length} each`)
+    }
   }
 }

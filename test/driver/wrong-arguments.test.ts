@@ -106,8 +106,7 @@ interface Good {
 const bytes = (): Uint8Array => new Uint8Array(8)
 const key = (): Uint8Array => new Uint8Array(16)
 const pair = () => ({
-  a: { memory: b.log, offset: 0 },
-  b: { memory: b.log, offset: 4096 },
+  places: [0, 4096].map((offset) => ({ memory: b.log, offset })),
   key: key(),
 })
 
@@ -134,6 +133,7 @@ const memory = {
   fetchAdd: [0, 1n],
   compareSwap: [0, 1n, 1n],
   atomicWrite: [0, bytes()],
+  addressOf: [0, 8],
   writing: [0, bytes(), {}],
   reading: [0, bytes()],
   flushing: [0, 8, {}],

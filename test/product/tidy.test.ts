@@ -128,6 +128,7 @@ const JUDGES = [
   'test/support/judges/case-table.ts',
   'test/support/crash/classes.ts',
   'test/support/crash/judge.ts',
+  'test/support/judges/kept-copy.ts',
   'test/support/judges/known.ts',
   'test/support/judges/oracle.ts',
   'test/support/judges/psn-ends.ts',

@@ -99,7 +99,7 @@ const recordOf = async ({ region }: Bench, i: number): Promise<Uint8Array> =>
 function pairOf({ log }: Bench, i: number): Parameters<typeof dualRead>[0] {
   const copy = imageBytes(BYTES)
   const place = (which: number) => ({ memory: log, offset: (2 * i + which) * copy })
-  return { a: place(0), b: place(1), key: filled(16, 0), capacity: BYTES }
+  return { places: [place(0), place(1)], key: filled(16, 0), capacity: BYTES }
 }
 
 const ROWS: readonly Row[] = [

@@ -147,7 +147,8 @@ describe('what is given to the driver is what it was at the call, a Buffer too',
     const key = new Uint8Array(16)
     const bytes = Buffer.from('goodgood')
     const capacity = 8
-    const pair = { a: { memory, offset: 0 }, b: { memory, offset: 4096 }, key, capacity }
+    const places = [0, 4096].map((offset) => ({ memory, offset }))
+    const pair = { places, key, capacity }
     const before = memory.write(8192, new Uint8Array(900_000))
     const all = [
       dualWrite({ ...pair, bytes }),

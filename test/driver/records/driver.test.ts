@@ -163,6 +163,36 @@ describe('a record', () => {
     })
   }
 
+  for (const [form, onTheWire] of [
+    ['replicated', () => 1],
+    ['carried', (copies: number) => copies],
+    ['addressed', (copies: number) => copies],
+  ] as const) {
+    test(`P1-4, P1-5, P1-6: copies are identical, and in one request: ${form}`, async () => {
+      for (const copies of [2, 3, 4]) {
+        const { local, region } = await bench({}, { copies })
+        const data = Buffer.from(record(60, copies))
+        const requests: Buffer[] = []
+        local.link.tap = (frame, _, from) => {
+          if (from === 'a' && frame.length > data.length) requests.push(Buffer.from(frame))
+        }
+        await region.persist(1, data, { form }).persisted
+        local.link.tap = undefined
+        const having = requests.filter((frame) => frame.includes(data))
+        expect(having).toHaveLength(1)
+        const count = onTheWire(copies)
+        // All of them stand one behind the other, and nothing like them beside.
+        const all = Buffer.concat(Array.from({ length: count }, () => data))
+        expect(having[0]!.includes(all)).toBe(true)
+        expect(having[0]!.includes(Buffer.concat([all, data]))).toBe(false)
+        const { copies: images } = await region.readCopies(1)
+        expect(images.map((image) => image.record?.data)).toEqual(
+          Array(copies).fill(record(60, copies)),
+        )
+      }
+    })
+  }
+
   const levels = ['1of2', '2of2', '1of3', '2of3', '3of3', '4of4'] as const
   test('R1-U7: a level of another number of copies is refused by one that is taken', async () => {
     const { region } = await bench()

@@ -1,35 +1,46 @@
 /**
- * Source 1's dual write, driven by the client: one chain against any RDMA target, whose power is
- * cut before each packet; and the read of both copies, each believed by its own check code.
+ * Source 1's dual write, driven by the client, in two to four places: one chain against any RDMA
+ * target, whose power is cut between any two steps of it and before each packet; and the read of
+ * all copies, each believed by its own check code.
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random, type VirtualClock } from '../../../boards/emulator/index.ts'
 import { imageBytes } from '../../../firmware/medium/slot.ts'
 import {
-  type DualPair,
+  chooseCopy,
+  type DualPlaces,
   type DualRead,
   dualRead,
   dualWrite,
   PerdureError,
+  RemoteMemory,
   readSlotImage,
+  type SlotImage,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
 import {
+  BYTES,
   type VerbsBench,
   type VerbsBenchOptions,
   verbsBench,
 } from '../../support/driver/verbs-bench.ts'
+import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
+import { everyCounted } from '../../support/judges/kept-copy.ts'
 
 const KEY = Uint8Array.from({ length: 16 }, (_, i) => i * 7 + 1)
 const CAPACITY = 600
 const IMAGE = imageBytes(CAPACITY)
-const A = 64
-const B = 4096
+/** Where the copies stand, in the order of writing. */
+const OFFSETS = [64, 4096, 20_000, 8192]
+const [A, B] = [OFFSETS[0]!, OFFSETS[1]!]
+const COUNTS = [2, 3, 4]
 
 const clocks: VirtualClock[] = []
-afterEach(() => {
+const ways: OpenWay[] = []
+afterEach(async () => {
   for (const clock of clocks.splice(0)) clock.stop()
+  for (const way of ways.splice(0)) await way.close()
 })
 
 function bench(options: VerbsBenchOptions = {}): VerbsBench {
@@ -38,17 +49,29 @@ function bench(options: VerbsBenchOptions = {}): VerbsBench {
   return made
 }
 
-function pairOf({ memory }: VerbsBench): DualPair {
-  return { a: { memory, offset: A }, b: { memory, offset: B }, key: KEY, id: 3, slot: 9 }
+function placesOf({ memory }: VerbsBench, copies = 2): DualPlaces {
+  const places = OFFSETS.slice(0, copies).map((offset) => ({ memory, offset }))
+  return { places, key: KEY, id: 3, slot: 9 }
 }
 
-function write(b: VerbsBench, seed: number, sequence?: bigint): ReturnType<typeof dualWrite> {
+function write(
+  b: VerbsBench,
+  seed: number,
+  sequence?: bigint,
+  copies = 2,
+): ReturnType<typeof dualWrite> {
   const bytes = data(seed)
-  return dualWrite({ ...pairOf(b), bytes, ...(sequence === undefined ? {} : { sequence }) })
+  const given = sequence === undefined ? {} : { sequence }
+  return dualWrite({ ...placesOf(b, copies), bytes, ...given })
 }
 
-function read(b: VerbsBench): Promise<DualRead> {
-  return dualRead({ ...pairOf(b), capacity: CAPACITY, wire: b.wire })
+function read(b: VerbsBench, copies = 2): Promise<DualRead> {
+  return dualRead({ ...placesOf(b, copies), capacity: CAPACITY, wire: b.wire })
+}
+
+/** Which write each copy is of, `x` where it is of none. */
+function sequences({ copies }: DualRead): string {
+  return copies.map(({ record }) => record?.sequence ?? 'x').join('')
 }
 
 function data(seed: number): Uint8Array {
@@ -68,30 +91,83 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   return (error as PerdureError).code
 }
 
-describe('a dual write', () => {
-  test('D-8, P1-9: is one chain WRITE A, FLUSH A, WRITE B, FLUSH B', async () => {
+describe.each(COUNTS)('a dual write in %i places', (copies) => {
+  test('S1-M3, P1-5, D-8, P1-9: is one chain of WRITE and FLUSH for each, in their order', async () => {
     const b = bench()
-    const { completions, sequence } = await write(b, 1, 5n)
-    expect(b.target.executed).toEqual(['WRITE', 'FLUSH', 'WRITE', 'FLUSH'])
-    expect(completions.map(({ opcode }) => opcode)).toEqual([
-      'RDMA_WRITE',
-      'FLUSH',
-      'RDMA_WRITE',
-      'FLUSH',
-    ])
+    const ends: string[] = []
+    b.link.script = (_, from) => {
+      ends.push(from)
+      return undefined
+    }
+    const { completions, sequence } = await write(b, 1, 5n, copies)
+    // Nobody waits between two of its steps: all of it has left before the first answer does.
+    expect(ends.join('')).toMatch(new RegExp(`^a{${b.queuePair.counts.packets}}b+$`))
+    const chain = ['WRITE', 'FLUSH', 'WRITE', 'FLUSH', 'WRITE', 'FLUSH', 'WRITE', 'FLUSH']
+    expect(b.target.executed).toEqual(chain.slice(0, 2 * copies))
+    const opcodes = b.target.executed.map((one) => (one === 'WRITE' ? 'RDMA_WRITE' : one))
+    expect(completions.map(({ opcode }) => opcode)).toEqual(opcodes)
     expect(sequence).toBe(5n)
-    expect(b.queuePair.counts.packets).toBe(2 * Math.ceil(IMAGE / 256) + 2)
+    expect(b.queuePair.counts.packets).toBe(copies * (Math.ceil(IMAGE / 256) + 1))
   })
 
-  test('P1-1: leaves two copies that are identical to the byte, and durable', async () => {
+  test('S1-M3, P1-1: leaves copies that are identical to the byte, and durable', async () => {
     const b = bench()
-    await write(b, 1, 5n)
-    const image = b.target.durable.slice(A, A + IMAGE)
-    expect(b.target.durable.slice(B, B + IMAGE)).toEqual(image)
-    const { record } = readSlotImage(image, { id: 3, capacity: CAPACITY, key: KEY }, 9)
+    await write(b, 1, 5n, copies)
+    const images = OFFSETS.map((at) => b.target.durable.slice(at, at + IMAGE))
+    for (let c = 1; c < copies; c++) expect(images[c]).toEqual(images[0])
+    for (let c = copies; c < 4; c++) expect(images[c]).toEqual(new Uint8Array(IMAGE))
+    const { record } = readSlotImage(images[0]!, { id: 3, capacity: CAPACITY, key: KEY }, 9)
     expect(record).toMatchObject({ data: data(1), sequence: 5n })
   })
 
+  test('S1-M3, P1-12: the next one touches A when the last copy is durable', async () => {
+    const b = bench()
+    const each = (seed: number): Promise<unknown> => write(b, seed, BigInt(seed), copies)
+    await Promise.all([each(1), each(2), each(3)])
+    expect(b.target.executed.join()).toBe(
+      Array(3 * copies)
+        .fill('WRITE,FLUSH')
+        .join(),
+    )
+    expect(sequences(await read(b, copies))).toBe('3333'.slice(0, copies))
+  })
+
+  test('S1-M3, P1-11: where one cannot be made durable, those behind it stay old', async () => {
+    for (let bad = 0; bad < copies; bad++) {
+      const b = bench()
+      await write(b, 1, 1n, copies)
+      let flushes = 0
+      b.target.cutBefore = ({ row }) => {
+        if (row?.name.includes('FLUSH') && flushes++ === bad) b.target.mayFlush = false
+        return false
+      }
+      expect(await codeOf(write(b, 2, 2n, copies))).toBe('PERDURE_TRANSPORT')
+      const again = bench()
+      again.target.restore(b.target.memory)
+      const found = ['2111', '2211', '2221', '2222'][bad]!.slice(0, copies)
+      expect(sequences(await read(again, copies))).toBe(found)
+    }
+  })
+
+  test('S1-M3, P1-28: all are read, and settled where they are of one write', async () => {
+    const b = bench()
+    await write(b, 1, 1n, copies)
+    const reads = b.target.executed.length
+    expect(await read(b, copies)).toMatchObject({ chosen: 0, settled: true, attempts: 1 })
+    expect(b.target.executed.slice(reads)).toEqual(Array(copies).fill('READ'))
+    for (let c = 0; c < copies; c++) {
+      const other = bench()
+      other.target.restore(b.target.durable)
+      flip(other, OFFSETS[c]! + 100)
+      const found = await read(other, copies)
+      expect(found).toMatchObject({ chosen: c === 0 ? 1 : 0, settled: false, attempts: 4 })
+      expect(found.copies.map(({ why }) => why)[c]).toBe('torn')
+      expect(found.record.data).toEqual(data(1))
+    }
+  })
+})
+
+describe('a dual write', () => {
   test('takes the sequence behind that of the copies, where none is given', async () => {
     const b = bench()
     for (const expected of [1n, 2n, 3n]) {
@@ -111,35 +187,64 @@ describe('a dual write', () => {
     expect((await read(b)).record.data).toEqual(data(2))
   })
 
-  test('P1-12: the next one touches A only when B of the one before is durable', async () => {
-    const b = bench()
-    await Promise.all([write(b, 1, 1n), write(b, 2, 2n), write(b, 3, 3n)])
-    const { executed } = b.target
-    expect(executed.join()).toBe(Array(6).fill('WRITE,FLUSH').join())
-  })
-
-  test('P1-11: where A cannot be made durable, B stays what it was', async () => {
-    const b = bench()
-    await write(b, 1, 1n)
-    const before = b.target.memory.slice(B, B + IMAGE)
-    b.target.mayFlush = false
-    expect(await codeOf(write(b, 2, 2n))).toBe('PERDURE_TRANSPORT')
-    expect(b.target.memory.slice(B, B + IMAGE)).toEqual(before)
-    expect(b.target.executed.slice(4)).toEqual(['WRITE'])
-  })
-
-  const wrong: [string, (pair: DualPair, b: VerbsBench) => DualPair][] = [
-    ['a key of another length', (pair) => ({ ...pair, key: new Uint8Array(15) })],
-    ['places that overlap', (pair) => ({ ...pair, b: { ...pair.b, offset: A + IMAGE - 64 } })],
-    ['a place beyond the end', (pair) => ({ ...pair, b: { ...pair.b, offset: 65_536 - 64 } })],
-    ['places on two connections', (pair) => ({ ...pair, b: pairOf(bench()).b })],
-    ['an id of more than 32 bits', (pair) => ({ ...pair, id: 2 ** 32 })],
+  type Change = (places: DualPlaces, b: VerbsBench) => object
+  const placeAt = (offset: number): Change => {
+    return ({ places }) => ({ places: [...places, { ...places[0]!, offset }] })
+  }
+  const wrong: [string, Change][] = [
+    ['a key of another length', () => ({ key: new Uint8Array(15) })],
+    ['no list', ({ places }) => ({ places: { ...places } })],
+    ['no place', () => ({ places: [] })],
+    ['one place', ({ places }) => ({ places: places.slice(0, 1) })],
+    [
+      'five places',
+      (_, b) => {
+        const offsets = [...OFFSETS, 30_000]
+        return { places: offsets.map((offset) => ({ memory: b.memory, offset })) }
+      },
+    ],
+    ['a place that is none', ({ places }) => ({ places: [...places, null] })],
+    [
+      'a place without an offset',
+      ({ places }, b) => ({ places: [...places, { memory: b.memory }] }),
+    ],
+    ['the same place twice', placeAt(A)],
+    ['a place that overlaps the end of another', placeAt(B + IMAGE - 1)],
+    ['a place that overlaps the begin of another', placeAt(B - IMAGE + 1)],
+    ['a place beyond the end', placeAt(BYTES - IMAGE + 1)],
+    [
+      'the same memory by another name',
+      ({ places }, b) => {
+        const where = () => ({ ...b.memory.addressOf(0, 0), length: BigInt(BYTES) })
+        const memory = new RemoteMemory(b.port, () => 'it again', where)
+        return { places: [...places, { memory, offset: B + 64 }] }
+      },
+    ],
+    [
+      'a place on another connection',
+      ({ places }) => ({
+        places: [...places, { memory: bench().memory, offset: 30_000 }],
+      }),
+    ],
+    ['an id of more than 32 bits', () => ({ id: 2 ** 32 })],
   ]
-  test.each(wrong)('P1-3: %s is refused before anything is sent', async (_, change) => {
+  test.each(wrong)('S1-M3, P1-3: %s is refused before anything is sent', async (_, change) => {
     const b = bench()
-    const ending = dualWrite({ ...change(pairOf(b), b), bytes: data(1), sequence: 1n })
-    expect(await codeOf(ending)).toBe('PERDURE_ARGUMENT')
+    const record = { ...placesOf(b), ...change(placesOf(b), b) } as DualPlaces
+    // Two bytes would fit where the record does not.
+    const bytes = new Uint8Array(2)
+    const writing = dualWrite({ ...record, bytes, capacity: CAPACITY, sequence: 1n })
+    expect(await codeOf(writing)).toBe('PERDURE_ARGUMENT')
+    expect(await codeOf(dualRead({ ...record, capacity: CAPACITY }))).toBe('PERDURE_ARGUMENT')
     expect(b.link.counts('a').sent).toBe(0)
+  })
+
+  test('S1-M3: places that touch and do not overlap are taken', async () => {
+    const b = bench()
+    const places = [3, 0, 2, 1].map((i) => ({ memory: b.memory, offset: i * IMAGE + 1 }))
+    const record = { ...placesOf(b), places }
+    await dualWrite({ ...record, bytes: data(1), sequence: 1n })
+    expect(await dualRead({ ...record, capacity: CAPACITY })).toMatchObject({ settled: true })
   })
 
   test('holds over a link that loses, doubles and reorders, towards Linux too', async () => {
@@ -176,7 +281,7 @@ describe('a read of both copies', () => {
   test('D-15: nor is a valid code at the place of another record', async () => {
     const b = bench()
     await write(b, 1)
-    const other = { ...pairOf(b), slot: 10 }
+    const other = { ...placesOf(b), slot: 10 }
     expect(await codeOf(dualRead({ ...other, capacity: CAPACITY }))).toBe('PERDURE_RECORD_LOST')
   })
 
@@ -210,6 +315,42 @@ describe('a read of both copies', () => {
     expect(found.record.data).toEqual(data(2))
   })
 
+  test.each(COUNTS)(
+    'S1-M4: of %i copies the card’s rule chooses, in each combination',
+    async (n) => {
+      const b = bench()
+      for (const { copies, kept } of everyCounted(n)) {
+        b.target.memory.fill(0)
+        for (const [c, one] of [...copies].entries()) {
+          if (one !== '-') put(b, OFFSETS[c]!, one === 'n' ? 300 : 299)
+          if (one === 't') tear(b, OFFSETS[c]!)
+        }
+        const reading = dualRead({ ...placesOf(b, n), capacity: CAPACITY })
+        if (kept < 0) {
+          expect([copies, await codeOf(reading)]).toEqual([copies, 'PERDURE_RECORD_LOST'])
+          continue
+        }
+        const { chosen, record, settled } = await reading
+        expect([copies, chosen]).toEqual([copies, kept])
+        expect(record.sequence).toBe(copies[kept] === 'n' ? 300n : 299n)
+        expect(settled).toBe(/^(n+|o+)$/.test(copies))
+      }
+    },
+  )
+
+  test('S1-M4, H10: of sequences of 64 bits the later one counts, at every carry', () => {
+    const carries = [31n, 32n, 33n, 53n, 63n].map((bits) => 2n ** bits)
+    for (const later of [...carries, ...carries.map((one) => one + 1n), 2n ** 64n - 1n]) {
+      const copyOf = (sequence: bigint): SlotImage => {
+        const record = { data: data(1), sequence, clientId: 0n, operationId: 0n }
+        return { record, why: 'valid' }
+      }
+      const [old, fresh] = [copyOf(later - 1n), copyOf(later)]
+      expect([later, chooseCopy([old, fresh, old, fresh])]).toEqual([later, 1])
+      expect([later, chooseCopy([fresh, old])]).toEqual([later, 0])
+    }
+  })
+
   function put(b: VerbsBench, at: number, seed: number): void {
     const record = { data: data(seed), sequence: BigInt(seed), clientId: 0n, operationId: 0n }
     const shape = { id: 3, capacity: CAPACITY, key: KEY }
@@ -221,50 +362,109 @@ describe('a read of both copies', () => {
   }
 })
 
-describe('a power cut before each packet of a dual write', () => {
+/** What of the unflushed bytes reached the medium all the same. */
+type Survival = (random: Random) => (chunk: number) => boolean
+const NONE: Survival = () => () => false
+const ALL: Survival = () => () => true
+
+describe.each(COUNTS)('a power cut in a dual write in %i places', (copies) => {
+  /** What is durable when `isCut` said that it was cut, or behind all of it; and whether it ended. */
+  async function cutWrite(b: VerbsBench, isCut: () => boolean): Promise<[VerbsBench, boolean]> {
+    b.target.cutBefore = isCut
+    const done = await write(b, 2, 2n, copies).then(
+      () => true,
+      () => false,
+    )
+    b.target.cutPower()
+    const again = bench()
+    again.target.restore(b.target.durable)
+    return [again, done]
+  }
+
+  // By hand: before each step WRITE A, FLUSH A, WRITE B, FLUSH B … and behind the last one.
+  test.each([
+    ['none', NONE, ['1111', '1111', '2111', '2111', '2211', '2211', '2221', '2221', '2222']],
+    ['all', ALL, ['1111', '2111', '2111', '2211', '2211', '2221', '2221', '2222', '2222']],
+  ] as const)(
+    'S1-M3, P1-14 to P1-18: between any two steps; survives: %s',
+    async (_, make, left) => {
+      for (let step = 0; step <= 2 * copies; step++) {
+        const b = bench({ ackTimeoutCode: 6, retryCount: 1 })
+        await write(b, 1, 1n, copies)
+        b.target.survives = make(new Random(1))
+        const before = b.target.executed.length
+        const [again, done] = await cutWrite(b, () => b.target.executed.length === before + step)
+        const found = await read(again, copies)
+        expect([step, sequences(found)]).toEqual([step, left[step]!.slice(0, copies)])
+        const isNew = left[step]!.startsWith('2')
+        expect(found.record.data).toEqual(data(isNew ? 2 : 1))
+        expect(done).toBe(step === 2 * copies)
+        await write(again, 3, 3n, copies)
+        expect(sequences(await read(again, copies))).toBe('3333'.slice(0, copies))
+      }
+    },
+  )
+
   const seed = Number(process.env.SEED ?? 3)
-  /** What of the unflushed bytes reached the medium all the same. */
-  const strategies: [string, (random: Random) => (chunk: number) => boolean][] = [
-    ['none', () => () => false],
-    ['all', () => () => true],
+  const strategies: [string, Survival][] = [
+    ['none', NONE],
+    ['all', ALL],
     ['every other chunk', () => (chunk) => chunk % 2 === 0],
     ['chance', (random) => () => random.next() % 2 === 0],
   ]
-  const packets = 2 * Math.ceil(IMAGE / 256) + 2
+  const packets = copies * (Math.ceil(IMAGE / 256) + 1)
 
   test.each(strategies)(
-    `P1-14 to P1-18, P1-23: leaves old or new, whole; survives: %s (SEED=${seed})`,
+    `S1-M3, P1-23: before each packet: leaves old or new, whole; survives: %s (SEED=${seed})`,
     async (_, make) => {
       const random = new Random(seed)
       const outcomes: string[] = []
       for (let cut = 0; cut <= packets; cut++) {
         const b = bench({ ackTimeoutCode: 6, retryCount: 1 })
-        await write(b, 1, 1n)
+        await write(b, 1, 1n, copies)
         let number = 0
         b.target.survives = make(random)
-        b.target.cutBefore = () => number++ === cut
-        const done = await write(b, 2, 2n).then(
-          () => true,
-          () => false,
-        )
-        b.target.cutPower()
-        const again = bench()
-        again.target.restore(b.target.durable)
-        const { record, copies } = await read(again)
-        const isNew = record.sequence === 2n
-        expect(record.data).toEqual(data(isNew ? 2 : 1))
+        const [again, done] = await cutWrite(b, () => number++ === cut)
+        const found = await read(again, copies)
+        const isNew = found.record.sequence === 2n
+        expect(found.record.data).toEqual(data(isNew ? 2 : 1))
         if (done) expect(isNew).toBe(true)
-        outcomes.push(
-          copies.map(({ record: one }) => (one === null ? 'torn' : one.sequence)).join(),
-        )
-        await write(again, 3)
-        expect(await read(again)).toMatchObject({ settled: true, record: { data: data(3) } })
+        outcomes.push(sequences(found))
+        await write(again, 3, undefined, copies)
+        expect(await read(again, copies)).toMatchObject({
+          settled: true,
+          record: { data: data(3) },
+        })
       }
-      // Before A is written nothing is new, and when the chain is over both copies are.
-      expect([outcomes[0], outcomes.at(-1)]).toEqual(['1,1', '2,2'])
-      expect(outcomes).toContain('2,1')
-      expect(outcomes).not.toContain('torn,torn')
-      expect(outcomes).not.toContain('1,2')
+      // New copies, at most one torn, old ones; every number of new ones occurs.
+      for (const one of outcomes) expect(one).toMatch(/^2*x?1*$/)
+      const steps = ['1111', '2111', '2211', '2221', '2222'].map((one) => one.slice(0, copies))
+      expect(outcomes).toEqual(expect.arrayContaining(steps.slice(0, copies + 1)))
+      expect([outcomes[0], outcomes.at(-1)]).toEqual([steps[0], steps[copies]])
     },
   )
+})
+
+describe.each(WAYS)('over every way to a DPU: %s', (name) => {
+  test.each(COUNTS)('S1-M3: %i places are written and read, and outlast a cut', async (copies) => {
+    const way = await openWay(name)
+    ways.push(way)
+    const { dpu } = way
+    await dpu.format()
+    const memory = await dpu.provisionBytes({ name: 'log', length: BYTES })
+    const places = OFFSETS.slice(0, copies).map((offset) => ({ memory, offset }))
+    const record = { places, key: KEY, capacity: CAPACITY }
+    for (const seed of [1, 2]) {
+      const { sequence, completions } = await dualWrite({ ...record, bytes: data(seed) })
+      expect(sequence).toBe(BigInt(seed))
+      expect(completions).toHaveLength(2 * copies)
+    }
+    await way.restart()
+    await dpu.reconnect()
+    const found = await dualRead(record)
+    expect(found).toMatchObject({ settled: true, chosen: 0, record: { data: data(2) } })
+    expect(sequences(found)).toBe('2222'.slice(0, copies))
+    const five = [...OFFSETS, 30_000].map((offset) => ({ memory, offset }))
+    expect(await codeOf(dualRead({ ...record, places: five }))).toBe('PERDURE_ARGUMENT')
+  })
 })

@@ -19,6 +19,7 @@ export const DECIDING: readonly string[] = [
   'firmware/commit/recovery.ts',
   'firmware/commit/unify.ts',
   'firmware/engine/receipt.ts',
+  'firmware/medium/copies.ts',
   'firmware/transport/acknowledge.ts',
   'firmware/transport/responder.ts',
   'firmware/wire/opcode.ts',

@@ -1207,7 +1207,7 @@ test('D-14: a part that was never formatted has read, found and settled nothing'
   for (let at = mad.PART_REPORT_ENTRIES; at <= last; at += 4) expect(u32(status, at)).toBe(0)
 })
 
-test('P1-30: a scan of what is whole stores nothing, and waits for no fence', () => {
+test('P1-20: a scan of what is whole stores nothing, and waits for no fence', () => {
   const card = new Card(partOf(TWO, [TWO.fresh, TWO.fresh]))
   const ops = new Set<number>()
   card.machine.observe({ onCommand: (_, op) => ops.add(op) })

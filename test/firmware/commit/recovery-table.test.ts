@@ -13,7 +13,7 @@ import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card } from '../../support/cards/card.ts'
 import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
-import { DECIDED, decide } from '../../support/judges/case-table.ts'
+import { DECIDED, type Decided, decide } from '../../support/judges/case-table.ts'
 import { copyAt, linesOfCopy, slotValid } from '../../support/judges/oracle.ts'
 
 const PHASES = [0xa1, 0xb2, 0]
@@ -152,9 +152,14 @@ function partOn(way: Way, media: Media): Nvdimm {
   return part
 }
 
+/** What was written by hand of that row: nothing below takes what it expects from the firmware. */
+function decidedOf({ row }: Way): Decided {
+  return DECIDED.find(({ name }) => name === row)!
+}
+
 /** What the report and the counters say of the record, beside the row. */
 function expectTold(card: Card, way: Way, media: Media, before: readonly Buffer[]): void {
-  const { then, sourceCase } = CASES.find(({ name }) => name === way.row)!
+  const { action: then, sourceCase } = decidedOf(way)
   const isScan = way.lane === 'scan'
   const isRepaired = then === 'useA' || then === 'useB'
   // Which copies were overwritten stands above what was done.
@@ -192,12 +197,12 @@ function expectTold(card: Card, way: Way, media: Media, before: readonly Buffer[
 }
 
 test('every row has its image below', () => {
-  expect(WAYS.map((way) => way.row)).toEqual(CASES.map((row) => row.name))
+  expect(WAYS.map((way) => way.row)).toEqual(DECIDED.map((row) => row.name))
 })
 
 for (const way of WAYS) {
-  const row = CASES.find(({ name }) => name === way.row)!
-  test(`D-14: "${way.row}" is met on a medium, and what is done is: ${row.then}`, () => {
+  const row = decidedOf(way)
+  test(`D-14, S1-M4: "${way.row}" is met on a medium, and what is done is: ${row.action}`, () => {
     const media = way.media ?? LATE
     const part = partOn(way, media)
     const before = [copyIn(media, part, 0), copyIn(media, part, 1)]
@@ -208,7 +213,7 @@ for (const way of WAYS) {
       useA: [before[0], before[0]],
       useB: [before[1], before[1]],
       lost: before,
-    }[row.then]
+    }[row.action]
     expect(after).toEqual(wanted)
 
     const [line, ...others] = recoveryReport(card)
@@ -220,14 +225,14 @@ for (const way of WAYS) {
       return
     }
     const actions = ['none', 'useA', 'useB', 'lost']
-    expect(CASES[line!.row]!.name).toBe(way.row)
-    expect(actions[line!.action]).toBe(row.then)
+    expect(DECIDED[line!.row]!.name).toBe(way.row)
+    expect(actions[line!.action]).toBe(row.action)
     expect(line).toMatchObject({ record: 0, sourceCase: row.sourceCase })
     expect(line!.lane).toBe(way.lane === 'scan' ? 255 : 0)
     expectTold(card, way, media, before)
     const data = card.read(card.connect(), card.open(), 0, 0, 64)
-    expect(data === null).toBe(row.then === 'lost')
-    const kept = row.then === 'useB' ? 1 : 0
+    expect(data === null).toBe(row.action === 'lost')
+    const kept = row.action === 'useB' ? 1 : 0
     if (data !== null) expect(Buffer.from(data)).toEqual(before[kept]!.subarray(64))
   })
 }

@@ -300,13 +300,14 @@ describe.each([
   const every = Array.from({ length: copies }, (_, copy) => copy)
   const masks = Array.from({ length: 2 ** copies - 2 }, (_, i) => i + 1)
 
-  test.each(masks)('P1-30: those in %i are new, the others old: all become equal', (mask) => {
+  test.each(masks)('P1-30, S1-M4: those in %i are new, others old: all become new', (mask) => {
     const images = every.map((c) => ((mask >> c) & 1 ? media.fresh : media.old))
     const part = partOf(media, images)
     part.dirtyShutdowns = 1
     const found = recovered(media, part)
     expect(found.flags).toBe(1)
-    expect(found.copies).toEqual(repeated(found.copies[0]!, copies))
+    expect(found.copies).toEqual(repeated(media.fresh, copies))
+    expect(found.data).toEqual(Buffer.from(media.freshData))
   })
 
   test.each(every)('P1-31, D-4: copy %i is the first that is valid: it wins, no vote', (first) => {

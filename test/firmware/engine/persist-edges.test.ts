@@ -436,7 +436,7 @@ describe('messages into regions of bytes', () => {
     )
   }
 
-  test('P1-5: that do not keep the length they announced are refused', () => {
+  test('that do not keep the length they announced are refused', () => {
     const one = bytesCard(256)
     expect(naks(one.card.serve(...frames(one, 140)))).toEqual([NAK_INVALID])
   })

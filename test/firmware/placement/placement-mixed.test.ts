@@ -82,7 +82,7 @@ for (const [name, platform] of PLATFORMS) {
       expect(next.read(next.connect(), next.open(), 0, VIEW_DATA, 1500)).toEqual(data)
     })
 
-    test('P1-4: a record whose copies were carried is compared before anything is stored', () => {
+    test('D-8: a record whose copies were carried is compared before anything is stored', () => {
       const made = placed(platform)
       const { qp, region } = made
       const one = dataOf(32, 1)

@@ -287,7 +287,7 @@ test('D-6: a relay takes no records of another client than its own', () => {
   expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).not.toEqual(dataOf(100, 1))
 })
 
-test('P1-5: a SEND that is to be confirmed waits for the record that is on its way', () => {
+test('a SEND that is to be confirmed waits for the record that is on its way', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open()

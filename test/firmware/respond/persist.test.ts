@@ -266,6 +266,9 @@ describe('the order on the persistence log', () => {
     expect(events.filter((event) => event.startsWith('copy') || event === 'fence')).toEqual([
       ...['fence', 'copy 0', 'fence', 'fence', 'copy 1', 'fence', 'copy 2', 'fence'],
     ])
+    for (let c = 0; c < 3; c++) {
+      expect(hexOf(imageOf(one, c, 0).slice(64, 128))).toBe(hexOf(dataOf(64, 1)))
+    }
   })
 
   test('P1-12: the next write of a record waits until the last is durable in every copy', () => {
@@ -345,7 +348,7 @@ describe('the forms of the request', () => {
     }
   })
 
-  test.each(forms)('P1-4, P1-6, D-8: both copies in one request, $form', ({ addressed }) => {
+  test.each(forms)('P1-6, P1-30, D-8: all copies in one request, $form', ({ addressed }) => {
     for (const copies of [2, 3, 4]) {
       for (const length of [0, 1, 64, 100]) {
         const one = setting({ copies, capacity: 100 })
@@ -355,7 +358,10 @@ describe('the forms of the request', () => {
         expect(frames.length).toBe(1)
         expect(persistAcks(one.card.serve(...frames)).map((paeth) => paeth.status)).toEqual([0])
         expect(hexOf(one.card.read(one.qp, one.region, 5, 0, length)!)).toBe(hexOf(data))
-        expect(hexOf(imageOf(one, copies - 1, 5))).toBe(hexOf(imageOf(one, 0, 5)))
+        for (let c = 0; c < copies; c++) {
+          expect(hexOf(imageOf(one, c, 5).slice(64, 64 + length))).toBe(hexOf(data))
+          expect(hexOf(imageOf(one, c, 5))).toBe(hexOf(imageOf(one, 0, 5)))
+        }
       }
     }
   })

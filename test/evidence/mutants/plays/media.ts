@@ -185,6 +185,28 @@ export const SLOTS: Readonly<Record<string, Play>> = {
     }
     return null
   },
+  'the copy that counts': () => {
+    // By hand: the copies of a part whose save failed, in their order, and what is to stay.
+    const left: Readonly<Record<string, Want>> = {
+      ...{ on: 'fresh', no: 'fresh', to: 'old', ot: 'old', ono: 'fresh', oon: 'fresh' },
+      ...{ noo: 'fresh', ton: 'fresh', oto: 'old', tno: 'fresh', onoo: 'fresh', ooon: 'fresh' },
+      ...{ oton: 'fresh', toot: 'old', ttot: 'old', tttt: 'lost' },
+    }
+    for (const [copies, want] of Object.entries(left)) {
+      const media = mediaOf({ wait: 2, copies: copies.length })
+      const images: Readonly<Record<string, Uint8Array>> = {
+        ...{ n: media.fresh, o: media.old, t: torn(media) },
+      }
+      const part = partOf(
+        media,
+        [...copies].map((one) => images[one]!),
+      )
+      part.failSave()
+      const said = complaint(media, part, want)
+      if (said !== null) return `${copies}: ${said}`
+    }
+    return null
+  },
   'the later sequence': () => {
     const media = level(2)
     for (const pair of PAIRS) {

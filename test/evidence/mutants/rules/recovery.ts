@@ -3,6 +3,7 @@
 import { crash, directed, failures, type Mutant, model, simulate } from '../mutant.ts'
 
 const CASES = 'firmware/commit/cases.ts'
+const COPIES = 'firmware/medium/copies.ts'
 const EXAMINE = 'firmware/commit/examine.ts'
 const LANE = 'firmware/medium/lane.ts'
 const RECOVERY = 'firmware/commit/recovery.ts'
@@ -94,9 +95,9 @@ const DECISION: readonly Mutant[] = [
   {
     id: 'first-valid-behind',
     rule: 'D-4: of the copies behind the first the latest counts, not merely one that is whole',
-    file: UNIFY,
-    find: 'if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c',
-    replace: 'if (isFirst) found = c',
+    file: COPIES,
+    find: 'if (found < 0 || sequenceAfter(header, copies[found]!.header)) found = c',
+    replace: 'if (found < 0) found = c',
     killer: model('decisions 2of4'),
   },
   {
@@ -126,10 +127,34 @@ const DECISION: readonly Mutant[] = [
   {
     id: 'highest-index',
     rule: 'D-4: of three copies the latest behind the first counts, not the last',
-    file: UNIFY,
-    find: 'if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c',
+    file: COPIES,
+    find: 'if (found < 0 || sequenceAfter(header, copies[found]!.header)) found = c',
     replace: 'found = c',
     killer: crash('similar 2of3 copies'),
+  },
+  {
+    id: 'later-turned-round',
+    rule: 'S1-M4: without a lane the copy of the latest write counts, wherever it stands',
+    file: COPIES,
+    find: 'if (found < 0 || sequenceAfter(header, copies[found]!.header)) found = c',
+    replace: 'if (found < 0 || sequenceAfter(copies[found]!.header, header)) found = c',
+    killer: directed('the copy that counts'),
+  },
+  {
+    id: 'b-newer-turned-round',
+    rule: 'S1-M4: a later copy behind A counts before A, and an older one does not',
+    file: UNIFY,
+    find: 'return countingCopy(examination.copies, 0, b + 1) === b',
+    replace: 'return countingCopy(examination.copies, 0, b + 1) !== b',
+    killer: directed('the copy that counts'),
+  },
+  {
+    id: 'invalid-counts',
+    rule: 'S1-M4: the sequence of a copy that is not valid says nothing',
+    file: COPIES,
+    find: '    if (!valid) continue\n',
+    replace: '',
+    killer: directed('the copy that counts'),
   },
   {
     id: 'majority',
@@ -275,7 +300,7 @@ const SEQUENCES: readonly Mutant[] = [
   {
     id: 'sequence-low-word',
     rule: 'D-3: a sequence has 64 bits, and the upper word counts first',
-    file: EXAMINE,
+    file: COPIES,
     find: '  if (a.sequenceHigh !== b.sequenceHigh) return a.sequenceHigh > b.sequenceHigh\n',
     replace: '',
     killer: directed('the later sequence'),
@@ -283,7 +308,7 @@ const SEQUENCES: readonly Mutant[] = [
   {
     id: 'sequence-in-53-bits',
     rule: 'H10: a sequence of 64 bits is never one double',
-    file: EXAMINE,
+    file: COPIES,
     find: '  return a.sequenceLow > b.sequenceLow\n',
     replace:
       '  return a.sequenceHigh * 2 ** 32 + a.sequenceLow > b.sequenceHigh * 2 ** 32 + ' +

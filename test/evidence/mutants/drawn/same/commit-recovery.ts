@@ -13,7 +13,7 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
     at: 'commit/unify.ts secondCopy',
     line: 'return found < 0 ? copies - 1 : found',
     mutant: 'return found < 1 ? copies - 1 : found',
-    because: 'the loop begins with 1: what was found is -1, or not below 1',
+    because: 'it looks from 1 on: what was found is -1, or not below 1',
   },
   {
     at: 'commit/repair.ts noteItemDurable',
@@ -506,21 +506,9 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   },
   {
     at: 'commit/unify.ts secondCopy',
-    line: 'const isFirst = found < 0',
-    mutant: 'const isFirst = found <= 0',
-    because: 'the loop begins with 1: what was found is -1, or not below 1',
-  },
-  {
-    at: 'commit/unify.ts secondCopy',
-    line: 'const isFirst = found < 0',
-    mutant: 'const isFirst = found < 1',
-    because: 'the loop begins with 1: what was found is -1, or not below 1',
-  },
-  {
-    at: 'commit/unify.ts secondCopy',
     line: 'return found < 0 ? copies - 1 : found',
     mutant: 'return found <= 0 ? copies - 1 : found',
-    because: 'the loop begins with 1: what was found is -1, or not below 1',
+    because: 'it looks from 1 on: what was found is -1, or not below 1',
   },
   {
     at: 'commit/unify.ts judgeRecord',
