@@ -9,10 +9,11 @@
  *   fewer than that are executed between a call and its last repetition.
  */
 
-import { PAGE_BYTES } from '../../firmware/board/limits.ts'
+import { PAGE_BYTES, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import type { Management } from '../control/management.ts'
+import type { Endpoint } from '../base/wire.ts'
+import type { Granted, Management } from '../control/management.ts'
 import type { Ring } from './queues/doorbell.ts'
 import type { QueueCalls } from './queues/work-queue.ts'
 
@@ -82,6 +83,15 @@ export interface Peer {
   readonly readDepth: number
   readonly mac: readonly number[]
   readonly ipv4: readonly number[]
+}
+
+/** READs and atomics that a peer takes at once. */
+const READ_DEPTH: number = RESPONDER_RESOURCES
+
+/** The peer that granted a connection, at its place; its first request has that PSN. */
+export function peerOf(granted: Granted, peerPsn: number, { mac, ipv4 }: Endpoint): Peer {
+  const { queuePair, firstPsn: psn, pathMtu, incarnation } = granted
+  return { queuePair, peerPsn, psn, pathMtu, incarnation, readDepth: READ_DEPTH, mac, ipv4 }
 }
 
 export class Control implements QueueCalls {

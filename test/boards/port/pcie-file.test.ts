@@ -15,7 +15,7 @@ import { DOORBELLS } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import * as header from '../../../firmware/host/header-page.ts'
 import { type FilePort, openFilePort } from '../../../host-driver/card/file-port.ts'
-import { ForbiddenAccess, type HostPort } from '../../../host-driver/card/host-port.ts'
+import { ForbiddenAccess, type HostPort } from '../../../boards/host-port.ts'
 import { until, Workshop } from '../../support/queues/pcie-file.ts'
 
 const BYTES = 65536

@@ -35,7 +35,7 @@ import { DOORBELLS, LINE_BYTES } from '../../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../../firmware/board/memory-map.ts'
 import * as header from '../../../../firmware/host/header-page.ts'
 import { Z3_POINTER, ZONE1_BYTES, ZONE3_BYTES } from '../../../../firmware/host/queue-info.ts'
-import { ForbiddenAccess, type HostPort } from '../../../../host-driver/card/host-port.ts'
+import { ForbiddenAccess, type HostPort } from '../../../../boards/host-port.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const RAM_BYTES = 65536
