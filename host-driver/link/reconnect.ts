@@ -30,6 +30,7 @@ import { sleep } from '../base/clock.ts'
 import { PerdureError, RefusedError, TransportError } from '../base/errors.ts'
 import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
+import { resultOf } from '../way/chain.ts'
 import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
 import type { ConnectOptions } from '../way/options.ts'
 import { endGone, isSameRegion, type OpenRegion } from '../way/region-handle.ts'
@@ -213,9 +214,9 @@ export class Reconnection {
       const asked = open.splice(0, QUERIES_AT_ONCE)
       const ends = await Promise.all(asked.map((id) => queryOver(queuePair, id)))
       let upTo = 0n
-      ends.forEach(({ refusal, cumulative, resultHigh, resultLow }, i) => {
-        if (refusal === STATUS_DURABLE) known.add(asked[i]!)
-        if (cumulative) upTo = (BigInt(resultHigh) << 32n) | BigInt(resultLow)
+      ends.forEach((end, i) => {
+        if (end.refusal === STATUS_DURABLE) known.add(asked[i]!)
+        if (end.cumulative) upTo = resultOf(end)
       })
       // Of what is not asked yet, one answer may have spoken already.
       while (open.length > 0 && open[0]! <= upTo) known.add(open.shift()!)
