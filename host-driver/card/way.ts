@@ -19,7 +19,14 @@ import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted, Management } from '../control/management.ts'
 import type { VerbsWay } from '../way/verbs-way.ts'
-import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from '../way/way.ts'
+import {
+  blankWireCounts,
+  type JobQueue,
+  type QueueOptions,
+  type VerbsOptions,
+  type Way,
+  type WireCounts,
+} from '../way/way.ts'
 import { peerOf } from './control.ts'
 import type { DatagramHandler, PcieDevice } from './device.ts'
 import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
@@ -31,13 +38,7 @@ import { reopenDevice } from './watchers.ts'
 
 export class PcieWay implements Way {
   /** No frame is ever seen here. */
-  readonly counts: WireCounts = {
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-    framesDropped: 0,
-  }
+  readonly counts: WireCounts = blankWireCounts()
   readonly batchBytesMax: number = BATCH_ELEMENT_BYTES_MAX
   onDatagram: Way['onDatagram'] = null
   private readonly device: PcieDevice

@@ -37,6 +37,7 @@ import {
   oneOf,
   WORD,
 } from '../base/kinds.ts'
+import { type Waiter, waiterOf } from '../base/waiter.ts'
 import { putU64 } from '../base/wide.ts'
 import { bodyOf } from './body.ts'
 import {
@@ -81,10 +82,8 @@ export interface DatagramWay extends Clock {
   tried?(): string
 }
 
-interface Call {
+interface Call extends Waiter<Uint8Array> {
   readonly attribute: number
-  readonly resolve: (body: Uint8Array) => void
-  readonly reject: (error: Error) => void
   readonly what: string
 }
 
@@ -571,18 +570,7 @@ export class Management {
         cancel()
         this.calls.delete(id)
       }
-      const call: Call = {
-        attribute,
-        what,
-        resolve: (answer) => {
-          ended()
-          resolve(answer)
-        },
-        reject: (error) => {
-          ended()
-          reject(error)
-        },
-      }
+      const call: Call = { attribute, what, ...waiterOf(ended, resolve, reject) }
       const attempt = (): void => {
         if (way.now() >= endUs) {
           call.reject(unreachable(what, timeoutUs, way.tried?.() ?? ''))
