@@ -42,7 +42,6 @@ import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import { blankAsk, blankOrdered } from './transport/message.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
-import { blankAeth } from './wire/aeth.ts'
 import { blankAtomic } from './wire/atomic.ts'
 import { blankDeth } from './wire/deth.ts'
 import { blankFeth } from './wire/feth.ts'
@@ -176,8 +175,6 @@ function scratch() {
     reth: blankReth(),
     extension: blankReth(),
     pweth: blankPweth(),
-    aeth: blankAeth(),
-    deth: blankDeth(),
     feth: blankFeth(),
     atomic: blankAtomic(),
     ieth: blankIeth(),
@@ -204,6 +201,7 @@ function burst(nobody: QueuePair, list: CommandList) {
       packet: blankPacket(),
     })),
     managementsCount: 0,
+    deth: blankDeth(),
     stores: 0,
     refusals: new Float64Array(QUEUE_PAIRS + 1),
     unfenced: 0,

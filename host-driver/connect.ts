@@ -4,6 +4,7 @@ import { DPU_ENDPOINT, keptOptions, neighbour } from './base/addresses.ts'
 import { ArgumentError, PerdureError } from './base/errors.ts'
 import { check, checkFields } from './base/kinds.ts'
 import { onAbort } from './base/signals.ts'
+import { joined } from './base/wide.ts'
 import { WIRE, type Wire } from './base/wire.ts'
 import { PcieDevice } from './card/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './card/target.ts'
@@ -39,7 +40,7 @@ export async function connect(
   const random = randomSource(options.seed)
   const way = await openWay(target, options, random)
   const management = new Management(way, (options.timeoutMs ?? 5000) * 1000, random)
-  const clientId = options.clientId ?? (BigInt(random()) << 32n) | BigInt(random())
+  const clientId = options.clientId ?? joined(random(), random())
   const connection = new Connection(way, management, options, clientId, random)
   obeySignal(connection, options.signal)
   try {

@@ -135,16 +135,13 @@ export class Dpu {
   /** Makes a region, or opens it where one of that name and shape is there. */
   async provision(request: RegionRequest): Promise<Region> {
     this.check()
-    const domain = this.connection.options.protectionDomain ?? 0
-    const { management } = this.connection
-    return new Region(this.connection, await this.use(await management.provision(request, domain)))
+    return await this.recordsOf(this.connection.management.provision(request, this.domain))
   }
 
   /** Makes a region of plain bytes, or opens it where one of that name and shape is there. */
   async provisionBytes(request: BytesRequest): Promise<BytesRegion> {
     this.check()
-    const domain = this.connection.options.protectionDomain ?? 0
-    const info = await this.connection.management.provisionBytes(request, domain)
+    const info = await this.connection.management.provisionBytes(request, this.domain)
     return new BytesRegion(this.connection, await this.use(info))
   }
 
@@ -162,16 +159,13 @@ export class Dpu {
   /** Opens the region of that name. */
   async openRegion(name: string): Promise<Region> {
     this.check()
-    const domain = this.connection.options.protectionDomain ?? 0
-    const { management } = this.connection
-    return new Region(this.connection, await this.use(await management.open(name, domain)))
+    return await this.recordsOf(this.connection.management.open(name, this.domain))
   }
 
   /** Opens the region of that name that has plain bytes, or is memory of the DPU's host. */
   async openBytes(name: string): Promise<BytesRegion> {
     this.check()
-    const domain = this.connection.options.protectionDomain ?? 0
-    const info = await this.connection.management.open(name, domain)
+    const info = await this.connection.management.open(name, this.domain)
     if (info.kind !== 'bytes' && info.kind !== 'memory') {
       throw new ArgumentError(`region '${name}' holds ${info.kind}, not bytes`)
     }
@@ -351,8 +345,8 @@ export class Dpu {
   async scan(name: string, progress?: (checked: number) => void): Promise<ScanResult> {
     this.check()
     if (progress !== undefined) check('progress', progress, FUNCTION)
-    const { management, options, way } = this.connection
-    const info = await management.open(name, options.protectionDomain ?? 0)
+    const { management, way } = this.connection
+    const info = await management.open(name, this.domain)
     const total = { checked: 0, unsettled: 0, lost: 0 }
     for (let next = 0; next < info.slots; ) {
       const step = await management.scan(info.id, next)
@@ -366,7 +360,7 @@ export class Dpu {
     }
     // The region counts repairs, not the steps: one that is asked for again finds nothing more, and
     // idle time mends between two of them. A DPU that has started again counts from 0.
-    const { repaired } = await management.open(name, options.protectionDomain ?? 0)
+    const { repaired } = await management.open(name, this.domain)
     const repairedBefore = repaired < info.repaired ? 0 : info.repaired
     return { ...total, repaired: repaired - repairedBefore, repairedBefore }
   }
@@ -418,6 +412,15 @@ export class Dpu {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /** Protection domain of what is opened and made here. */
+  private get domain(): number {
+    return this.connection.options.protectionDomain ?? 0
+  }
+
+  private async recordsOf(asked: Promise<RegionInfo>): Promise<Region> {
+    return new Region(this.connection, await this.use(await asked))
   }
 
   /** A part that was blank at `connect` gets its queue pair with its first region. */

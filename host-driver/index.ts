@@ -9,6 +9,15 @@
  */
 
 export {
+  ForbiddenAccess,
+  type HostPort,
+  type PagedMemory,
+  PageLost,
+  type PageUse,
+  type PageUser,
+  type SharedMemory,
+} from '../boards/host-port.ts'
+export {
   ArgumentError,
   EffectUnknown,
   type ErrorCode,
@@ -25,15 +34,6 @@ export type { BytesRegion } from './bytes/bytes-region.ts'
 export { RemoteMemory } from './bytes/remote-memory.ts'
 export { PcieAgentQueues, startFlushAgent } from './card/agent-queues.ts'
 export { PcieDevice, type PcieOptions } from './card/device.ts'
-export {
-  ForbiddenAccess,
-  type HostPort,
-  type PagedMemory,
-  PageLost,
-  type PageUse,
-  type PageUser,
-  type SharedMemory,
-} from './card/host-port.ts'
 export type { OnDemandCounts, OnDemandOptions, OnDemandRegion } from './card/on-demand.ts'
 export { connect } from './connect.ts'
 export type { Attachment, BytesRequest, Publication, RegionRequest } from './control/management.ts'

@@ -16,7 +16,7 @@ import { ICRC_NONE, TRANSMIT } from '../board/hal.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'
-import { putU16, u16 } from '../wire/bytes.ts'
+import { isAt, putU16, u16 } from '../wire/bytes.ts'
 import {
   ETH_DESTINATION,
   ETH_SOURCE,
@@ -28,7 +28,7 @@ import {
 import { IPV6_ADDRESS_BYTES, IPV6_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import * as nd from '../wire/neighbour.ts'
 import type { CmContext, ConnectState } from './context.ts'
-import { FRAME_BYTES_MIN, isAt, learn, putBytes } from './resolve.ts'
+import { FRAME_BYTES_MIN, learn, putBytes } from './resolve.ts'
 
 /**
  * Takes a frame that is not RoCEv2. PASS where it was answered or learnt from; NOT_ROCE where it is

@@ -12,7 +12,7 @@ import { ICRC_NONE, TRANSMIT } from '../board/hal.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'
-import { putU16 } from '../wire/bytes.ts'
+import { isAt, putU16 } from '../wire/bytes.ts'
 import {
   ETH_DESTINATION,
   ETH_SOURCE,
@@ -138,10 +138,4 @@ export function learn(
     known = true
   }
   return known
-}
-
-/** Are the bytes at `at` those of `want`? */
-export function isAt(bytes: Uint8Array, at: number, want: ArrayLike<number>): boolean {
-  for (let i = 0; i < want.length; i++) if (bytes[at + i] !== want[i]) return false
-  return true
 }

@@ -8,6 +8,7 @@ import type { ServeContext } from '../burst/context.ts'
 import type { ConnectContext, Link, WaitingManagement } from '../connect/context.ts'
 import type { Region } from '../medium/region.ts'
 import type { RegionEntry } from '../medium/superblock.ts'
+import type { Deth } from '../wire/deth.ts'
 import type { Answer } from './once.ts'
 
 /** The relay that is being made, or was, at each place. */
@@ -59,6 +60,8 @@ export function createRegionWork(): RegionWork {
 export interface ManageState {
   readonly managements: WaitingManagement[]
   managementsCount: number
+  /** Scratch: who sent a datagram. */
+  readonly deth: Deth
   readonly attachments: Attachment[]
   /** Answers to control calls that must not be executed again. */
   readonly answered: Answer[]

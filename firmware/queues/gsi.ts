@@ -43,6 +43,7 @@ import { ahead, QUEUE_READY } from '../host/queue-info.ts'
 import { EXECUTED, WAIT } from '../host/work.ts'
 import { wordAt } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
+import { isAt } from '../wire/bytes.ts'
 import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { MAD_BYTES, MAD_METHOD, METHOD_RESPONSE, madFault } from '../wire/management.ts'
@@ -77,7 +78,7 @@ function isOwn(state: BoardState, at: number): boolean {
   const mac = at + AH_MAC
   const ipv4 = at + AH_IPV4
   if (isZero(bytes, mac, MAC_BYTES) && isZero(bytes, ipv4, IPV4_ADDRESS_BYTES)) return true
-  return equalsAt(bytes, mac, facts.mac) && equalsAt(bytes, ipv4, facts.ipv4)
+  return isAt(bytes, mac, facts.mac) && isAt(bytes, ipv4, facts.ipv4)
 }
 
 /** The call waits for the end of the burst, as those of the network do. */
@@ -103,11 +104,6 @@ function sendOn(state: FrameContext, elementAt: number, from: number): void {
 
 function isZero(bytes: Uint8Array, at: number, length: number): boolean {
   for (let i = 0; i < length; i++) if (bytes[at + i] !== 0) return false
-  return true
-}
-
-function equalsAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
-  for (let i = 0; i < want.length; i++) if (bytes[at + i] !== want[i]) return false
   return true
 }
 

@@ -15,7 +15,7 @@
  * WRITE_PERSIST.
  */
 
-import { putU32, u32 } from './bytes.ts'
+import { putU32 } from './bytes.ts'
 
 export const ANNOUNCEMENT_BYTES = 24
 const ADDRESS = 0
@@ -40,16 +40,4 @@ export function writeAnnouncement(bytes: Uint8Array, at: number, from: Announcem
   putU32(bytes, at + LENGTH + 4, from.lengthLow)
   putU32(bytes, at + RKEY, from.rkey)
   putU32(bytes, at + RIGHTS, from.rights)
-}
-
-/** Reads 24 bytes at `at`; the caller has checked that they are there. */
-export function readAnnouncement(bytes: Uint8Array, at: number): Announcement {
-  return {
-    addressHigh: u32(bytes, at + ADDRESS),
-    addressLow: u32(bytes, at + ADDRESS + 4),
-    lengthHigh: u32(bytes, at + LENGTH),
-    lengthLow: u32(bytes, at + LENGTH + 4),
-    rkey: u32(bytes, at + RKEY),
-    rights: u32(bytes, at + RIGHTS),
-  }
 }

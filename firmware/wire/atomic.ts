@@ -105,9 +105,3 @@ export function readAtomicAck(into: AtomicAck, bytes: Uint8Array, at: number): v
   into.originalHigh = u32(bytes, at + ATOMIC_ACK_ORIGINAL_HIGH)
   into.originalLow = u32(bytes, at + ATOMIC_ACK_ORIGINAL_LOW)
 }
-
-/** Writes 8 bytes at `at`. */
-export function writeAtomicAck(bytes: Uint8Array, at: number, from: AtomicAck): void {
-  putU32(bytes, at + ATOMIC_ACK_ORIGINAL_HIGH, from.originalHigh)
-  putU32(bytes, at + ATOMIC_ACK_ORIGINAL_LOW, from.originalLow)
-}

@@ -18,7 +18,7 @@
  * 0, except for B, which makes a congestion notification what it is.
  */
 
-import { putU16, putU24, u16, u24 } from './bytes.ts'
+import { putU16, putU24 } from './bytes.ts'
 
 export const BTH_BYTES = 12
 export const BTH_OPCODE = 0
@@ -65,19 +65,6 @@ export function blankBth(): Bth {
     ackRequest: false,
     psn: 0,
   }
-}
-
-/** Reads 12 bytes at `at`; the caller has checked that they are there. */
-export function readBth(into: Bth, bytes: Uint8Array, at: number): void {
-  const flags = bytes[at + BTH_FLAGS]!
-  into.opcode = bytes[at + BTH_OPCODE]!
-  into.solicited = flags >= 0x80
-  into.padBytes = (flags >> 4) & 3
-  into.version = flags & 15
-  into.pkey = u16(bytes, at + BTH_PKEY)
-  into.destQp = u24(bytes, at + BTH_DEST_QP)
-  into.ackRequest = bytes[at + BTH_ACK_REQUEST]! >= 0x80
-  into.psn = u24(bytes, at + BTH_PSN)
 }
 
 /** Writes 12 bytes at `at`. */

@@ -44,3 +44,9 @@ export function putU32(bytes: Uint8Array, at: number, v: number): void {
   bytes[at + 2] = v >> 8
   bytes[at + 3] = v
 }
+
+/** Are the bytes at `at` those of `want`? */
+export function isAt(bytes: Uint8Array, at: number, want: ArrayLike<number>): boolean {
+  for (let i = 0; i < want.length; i++) if (bytes[at + i] !== want[i]) return false
+  return true
+}

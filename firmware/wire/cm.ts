@@ -146,9 +146,6 @@ export interface CmIds {
   remoteId: number
 }
 
-export const PRIVATE_BYTES_RTU = 224
-export const AT_PRIVATE_RTU = 8
-
 /*
  * REQ (IBTA 12.6.5).
  *
@@ -376,7 +373,6 @@ export function writeReq(bytes: Uint8Array, at: number, from: CmReq): void {
  *
  * An IPv4 address stands in the last four of its sixteen bytes and is not a mapped one.
  */
-export const IP_CM_VERSION = 0
 export const IP_CM_IP_VERSION = 1
 export const IP_CM_SOURCE_PORT = 2
 export const IP_CM_SOURCE = 4
@@ -557,10 +553,8 @@ export function writeRej(bytes: Uint8Array, at: number, from: CmRej): void {
  * on. MRA (12.6.6): ids, 8 b7-6 message, 9 b7-3 service timeout, private data of 222 bytes from 10.
  */
 const DREQ_QPN = 8
-export const AT_PRIVATE_DREQ = 12
 const MRA_MESSAGE = 8
 const MRA_TIMEOUT = 9
-export const AT_PRIVATE_MRA = 10
 
 /** The queue pair that a DREQ names: the receiver's. */
 export function dreqQpn(bytes: Uint8Array, at: number): number {
@@ -579,11 +573,6 @@ export function mraMessage(bytes: Uint8Array, at: number): number {
 /** Code t of how long its sender still takes: 4.096 µs * 2^t. */
 export function mraTimeout(bytes: Uint8Array, at: number): number {
   return bytes[at + MRA_TIMEOUT]! >> 3
-}
-
-export function putMra(bytes: Uint8Array, at: number, message: number, timeout: number): void {
-  bytes[at + MRA_MESSAGE] = message << 6
-  bytes[at + MRA_TIMEOUT] = timeout << 3
 }
 
 /** The time that a code of five bits stands for, µs (IBTA 9.9.2): 4.096 * 2^code. */

@@ -1,8 +1,6 @@
 /** Headers in scratch, read in place for each packet: the slice of the state that wire/ owns. */
 
-import type { Aeth } from './aeth.ts'
 import type { Atomic } from './atomic.ts'
-import type { Deth } from './deth.ts'
 import type { Feth } from './feth.ts'
 import type { Ieth } from './ieth.ts'
 import type { Packet } from './packet.ts'
@@ -14,8 +12,6 @@ export interface WireState {
   readonly reth: Reth
   readonly extension: Reth
   readonly pweth: Pweth
-  readonly aeth: Aeth
-  readonly deth: Deth
   readonly feth: Feth
   readonly atomic: Atomic
   readonly ieth: Ieth

@@ -18,7 +18,7 @@
  * form. The identification is inside the ICRC; traffic class, TTL and checksum are not.
  */
 
-import { putU16, putU32, u16, u32 } from './bytes.ts'
+import { putU16, putU32, u16 } from './bytes.ts'
 
 export const IPV4_BYTES = 20
 export const IPV4_VERSION = 0
@@ -64,18 +64,6 @@ export function blankIpv4(): Ipv4 {
     source: 0,
     destination: 0,
   }
-}
-
-/** Reads 20 bytes at `at`; the caller has checked that they are there, and the version. */
-export function readIpv4(into: Ipv4, bytes: Uint8Array, at: number): void {
-  into.trafficClass = bytes[at + IPV4_TRAFFIC_CLASS]!
-  into.totalLength = u16(bytes, at + IPV4_TOTAL_LENGTH)
-  into.identification = u16(bytes, at + IPV4_IDENTIFICATION)
-  into.fragment = u16(bytes, at + IPV4_FRAGMENT)
-  into.timeToLive = bytes[at + IPV4_TIME_TO_LIVE]!
-  into.protocol = bytes[at + IPV4_PROTOCOL]!
-  into.source = u32(bytes, at + IPV4_SOURCE)
-  into.destination = u32(bytes, at + IPV4_DESTINATION)
 }
 
 /** Writes 20 bytes at `at`, checksum included. */

@@ -18,8 +18,6 @@
  * label and hop limit are outside the ICRC.
  */
 
-import { putU16, putU32, u16, u32 } from './bytes.ts'
-
 export const IPV6_BYTES = 40
 export const IPV6_VERSION = 0
 export const IPV6_PAYLOAD_LENGTH = 4
@@ -30,52 +28,3 @@ export const IPV6_DESTINATION = 24
 
 /** Bytes of one address. */
 export const IPV6_ADDRESS_BYTES = 16
-
-/** The fields of an IPv6 header; the addresses are the record's own 16 bytes each. */
-export interface Ipv6 {
-  /** DSCP (six bits) and ECN (two). */
-  trafficClass: number
-  flowLabel: number
-  /** Bytes from the first of UDP to the last of the ICRC. */
-  payloadLength: number
-  nextHeader: number
-  hopLimit: number
-  readonly source: Uint8Array
-  readonly destination: Uint8Array
-}
-
-export function blankIpv6(): Ipv6 {
-  return {
-    trafficClass: 0,
-    flowLabel: 0,
-    payloadLength: 0,
-    nextHeader: 17,
-    hopLimit: 64,
-    source: new Uint8Array(IPV6_ADDRESS_BYTES),
-    destination: new Uint8Array(IPV6_ADDRESS_BYTES),
-  }
-}
-
-/** Reads 40 bytes at `at`; the caller has checked that they are there, and the version. */
-export function readIpv6(into: Ipv6, bytes: Uint8Array, at: number): void {
-  const word = u32(bytes, at + IPV6_VERSION)
-  into.trafficClass = (word >>> 20) & 0xff
-  into.flowLabel = word & 0xfffff
-  into.payloadLength = u16(bytes, at + IPV6_PAYLOAD_LENGTH)
-  into.nextHeader = bytes[at + IPV6_NEXT_HEADER]!
-  into.hopLimit = bytes[at + IPV6_HOP_LIMIT]!
-  for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) {
-    into.source[i] = bytes[at + IPV6_SOURCE + i]!
-    into.destination[i] = bytes[at + IPV6_DESTINATION + i]!
-  }
-}
-
-/** Writes 40 bytes at `at`. */
-export function writeIpv6(bytes: Uint8Array, at: number, from: Ipv6): void {
-  putU32(bytes, at + IPV6_VERSION, (6 << 28) | (from.trafficClass << 20) | from.flowLabel)
-  putU16(bytes, at + IPV6_PAYLOAD_LENGTH, from.payloadLength)
-  bytes[at + IPV6_NEXT_HEADER] = from.nextHeader
-  bytes[at + IPV6_HOP_LIMIT] = from.hopLimit
-  bytes.set(from.source, at + IPV6_SOURCE)
-  bytes.set(from.destination, at + IPV6_DESTINATION)
-}

@@ -37,7 +37,7 @@
  * durable index of 255 is said by A.
  */
 
-import { putU16, putU24, putU32, u16, u24, u32 } from './bytes.ts'
+import { putU32, u16, u24, u32 } from './bytes.ts'
 
 export const PAETH_BYTES = 32
 export const PAETH_VERSION = 0
@@ -160,35 +160,6 @@ export function readPaeth(into: Paeth, bytes: Uint8Array, at: number): void {
   into.copies = bytes[at + PAETH_COPIES]!
   into.mechanism = bytes[at + PAETH_MECHANISM]!
   into.records = u16(bytes, at + PAETH_RECORDS)
-}
-
-/**
- * Writes 32 bytes at `at`; reserved bits are 0. It is for peers of the tests: the firmware writes a
- * PERSIST_ACK field by field (`beginPersistAck` of transport/acknowledge.ts).
- */
-export function writePaeth(bytes: Uint8Array, at: number, from: Paeth): void {
-  bytes[at + PAETH_VERSION] = (from.version << 4) | from.words
-  bytes[at + PAETH_FLAGS] =
-    (from.all ? ALL : 0) |
-    (from.cumulative ? CUMULATIVE : 0) |
-    (from.batch ? BATCH : 0) |
-    (from.query ? QUERY : 0) |
-    (from.degraded ? DEGRADED : 0)
-  bytes[at + PAETH_STATUS] = from.status
-  bytes[at + PAETH_BITMAP_WORDS] = from.bitmapWords
-  bytes[at + PAETH_FIRST_PSN] = 0
-  putU24(bytes, at + PAETH_FIRST_PSN + 1, from.firstPsn)
-  bytes[at + PAETH_LAST_PSN] = 0
-  putU24(bytes, at + PAETH_LAST_PSN + 1, from.lastPsn)
-  putU16(bytes, at + PAETH_BATCH_ID, from.batchId)
-  bytes[at + PAETH_BATCH_DURABLE] = from.batchDurable
-  bytes[at + PAETH_BATCH_COUNT] = from.batchCount - 1
-  putU32(bytes, at + PAETH_OPERATION_HIGH, from.operationHigh)
-  putU32(bytes, at + PAETH_OPERATION_LOW, from.operationLow)
-  putU32(bytes, at + PAETH_INCARNATION, from.incarnation)
-  bytes[at + PAETH_COPIES] = from.copies
-  bytes[at + PAETH_MECHANISM] = from.mechanism
-  putU16(bytes, at + PAETH_RECORDS, from.records)
 }
 
 // ---- the bitmap --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@
  * flows over paths. The checksum is 0, on IPv6 too: the ICRC does its work.
  */
 
-import { putU16, u16 } from './bytes.ts'
+import { putU16 } from './bytes.ts'
 
 export const UDP_BYTES = 8
 export const UDP_SOURCE_PORT = 0
@@ -37,14 +37,6 @@ export interface Udp {
 
 export function blankUdp(): Udp {
   return { sourcePort: 0xc000, destinationPort: ROCE_PORT, length: UDP_BYTES, checksum: 0 }
-}
-
-/** Reads 8 bytes at `at`; the caller has checked that they are there. */
-export function readUdp(into: Udp, bytes: Uint8Array, at: number): void {
-  into.sourcePort = u16(bytes, at + UDP_SOURCE_PORT)
-  into.destinationPort = u16(bytes, at + UDP_DESTINATION_PORT)
-  into.length = u16(bytes, at + UDP_LENGTH)
-  into.checksum = u16(bytes, at + UDP_CHECKSUM)
 }
 
 /** Writes 8 bytes at `at`. */

@@ -9,10 +9,13 @@
  *   fewer than that are executed between a call and its last repetition.
  */
 
-import { PAGE_BYTES } from '../../firmware/board/limits.ts'
+import { PAGE_BYTES, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import type { Management } from '../control/management.ts'
+import { putU64 } from '../base/wide.ts'
+import type { Endpoint } from '../base/wire.ts'
+import { bodyOf } from '../control/body.ts'
+import type { Granted, Management } from '../control/management.ts'
 import type { Ring } from './queues/doorbell.ts'
 import type { QueueCalls } from './queues/work-queue.ts'
 
@@ -84,6 +87,15 @@ export interface Peer {
   readonly ipv4: readonly number[]
 }
 
+/** READs and atomics that a peer takes at once. */
+const READ_DEPTH: number = RESPONDER_RESOURCES
+
+/** The peer that granted a connection, at its place; its first request has that PSN. */
+export function peerOf(granted: Granted, peerPsn: number, { mac, ipv4 }: Endpoint): Peer {
+  const { queuePair, firstPsn: psn, pathMtu, incarnation } = granted
+  return { queuePair, peerPsn, psn, pathMtu, incarnation, readDepth: READ_DEPTH, mac, ipv4 }
+}
+
 export class Control implements QueueCalls {
   private readonly management: Management
   /** Whoever waits for the turn of a call, and the numbers of those under way, in order. */
@@ -96,8 +108,8 @@ export class Control implements QueueCalls {
   }
 
   async createCq(shape: CompletionQueueShape): Promise<number> {
-    const body = blank()
-    put64(body, mad.CREATE_CQ_RING, shape.ring)
+    const body = bodyOf()
+    putU64(body, mad.CREATE_CQ_RING, shape.ring)
     putU32(body, mad.CREATE_CQ_ENTRIES, shape.entries)
     putU16(body, mad.CREATE_CQ_COUNT, shape.count)
     putU16(body, mad.CREATE_CQ_PERIOD, shape.periodUs)
@@ -106,17 +118,16 @@ export class Control implements QueueCalls {
   }
 
   async createQp(shape: QueuePairShape): Promise<QueuePairNumbers> {
-    const body = blank()
+    const body = bodyOf()
     body[mad.CREATE_QP_TYPE] = shape.type
     putU16(body, mad.CREATE_QP_DOMAIN, shape.domain)
     putU32(body, mad.CREATE_QP_SEND_CQ, shape.sendCq)
     putU32(body, mad.CREATE_QP_RECEIVE_CQ, shape.receiveCq)
     putU32(body, mad.CREATE_QP_SEND_UNITS, shape.sendUnits)
-    put64(body, mad.CREATE_QP_SEND_RING, shape.sendRing)
-    put64(body, mad.CREATE_QP_RECEIVE_RING, shape.receiveRing)
+    putU64(body, mad.CREATE_QP_SEND_RING, shape.sendRing)
+    putU64(body, mad.CREATE_QP_RECEIVE_RING, shape.receiveRing)
     putU32(body, mad.CREATE_QP_RECEIVE_UNITS, shape.receiveUnits)
-    putU32(body, mad.CREATE_QP_CLIENT, Number(shape.clientId >> 32n))
-    putU32(body, mad.CREATE_QP_CLIENT + 4, Number(shape.clientId & 0xffffffffn))
+    putU64(body, mad.CREATE_QP_CLIENT, shape.clientId)
     const answer = await this.set('make a queue pair', mad.ATTRIBUTE_CREATE_QP, body)
     return {
       send: u32(answer, mad.CREATE_QP_SEND),
@@ -127,8 +138,7 @@ export class Control implements QueueCalls {
 
   /** Makes a pair ready to receive and to send (`state` QUEUE_READY), or ends it (QUEUE_ERROR). */
   async modifyQp(send: number, state: number, peer: Peer | null): Promise<void> {
-    const body = blank()
-    putU32(body, mad.MODIFY_QP_SEND, send)
+    const body = bodyOf([mad.MODIFY_QP_SEND, send])
     body[mad.MODIFY_QP_STATE] = state
     if (peer !== null) {
       putU16(body, mad.MODIFY_QP_MTU, peer.pathMtu)
@@ -145,52 +155,45 @@ export class Control implements QueueCalls {
 
   /** Ends a queue pair with both queues, or a completion queue. */
   async destroy(queue: number, timeoutUs?: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.DESTROY_QUEUE, queue)
+    const body = bodyOf([mad.DESTROY_QUEUE, queue])
     await this.set(`end queue ${queue}`, mad.ATTRIBUTE_DESTROY, body, timeoutUs)
   }
 
   /** Registers memory; the L_Key. */
   async register(address: number, length: number, domain: number): Promise<number> {
-    const body = blank()
-    put64(body, mad.REGISTER_ADDRESS, address)
-    put64(body, mad.REGISTER_LENGTH, length)
+    const body = bodyOf()
+    putU64(body, mad.REGISTER_ADDRESS, address)
+    putU64(body, mad.REGISTER_LENGTH, length)
     putU16(body, mad.REGISTER_DOMAIN, domain)
     const what = `register ${length} bytes at ${address}`
     return u32(await this.set(what, mad.ATTRIBUTE_REGISTER, body), mad.REGISTER_LKEY)
   }
 
   async deregister(lkey: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.DEREGISTER_LKEY, lkey)
+    const body = bodyOf([mad.DEREGISTER_LKEY, lkey])
     await this.set(`deregister ${lkey}`, mad.ATTRIBUTE_DEREGISTER, body)
   }
 
   async writeQueue(queue: number, zone2: Uint8Array): Promise<void> {
-    const body = blank()
-    putU32(body, mad.QUEUE_WRITE_QUEUE, queue)
+    const body = bodyOf([mad.QUEUE_WRITE_QUEUE, queue])
     body.set(zone2, mad.QUEUE_WRITE_ZONE2)
     await this.set(`change zone 2 of queue ${queue}`, mad.ATTRIBUTE_QUEUE_WRITE, body)
   }
 
   async lockQueue(queue: number): Promise<number> {
-    const body = blank()
-    putU32(body, mad.QUEUE_LOCK_QUEUE, queue)
+    const body = bodyOf([mad.QUEUE_LOCK_QUEUE, queue])
     const answer = await this.set(`lock queue ${queue}`, mad.ATTRIBUTE_QUEUE_LOCK, body)
     return u32(answer, mad.QUEUE_LOCK_TOKEN)
   }
 
   async releaseQueue(queue: number, token: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.QUEUE_LOCK_QUEUE, queue)
-    putU32(body, mad.QUEUE_LOCK_TOKEN, token)
+    const body = bodyOf([mad.QUEUE_LOCK_QUEUE, queue], [mad.QUEUE_LOCK_TOKEN, token])
     await this.set(`release queue ${queue}`, mad.ATTRIBUTE_QUEUE_RELEASE, body)
   }
 
   /** Doorbells, up to RINGS_MAX (P3-13). */
   async ring(rings: readonly Ring[]): Promise<void> {
-    const body = blank()
-    putU32(body, mad.RING_COUNT, rings.length)
+    const body = bodyOf([mad.RING_COUNT, rings.length])
     rings.forEach(([queue, pointer], i) => {
       putU32(body, mad.RING_FIRST + 8 * i, queue)
       putU32(body, mad.RING_FIRST + 8 * i + 4, pointer)
@@ -200,11 +203,10 @@ export class Control implements QueueCalls {
 
   /** Registers memory whose pages come and go, none of which is there; its R_Key. */
   async onDemand(shape: OnDemandShape): Promise<number> {
-    const body = blank()
+    const body = bodyOf()
     body.set(shape.name, mad.ON_DEMAND_NAME)
-    put64(body, mad.ON_DEMAND_LENGTH, shape.length)
-    putU32(body, mad.ON_DEMAND_BASE_HIGH, Number(shape.base >> 32n))
-    putU32(body, mad.ON_DEMAND_BASE_LOW, Number(shape.base & 0xffffffffn))
+    putU64(body, mad.ON_DEMAND_LENGTH, shape.length)
+    putU64(body, mad.ON_DEMAND_BASE_HIGH, shape.base)
     putU16(body, mad.ON_DEMAND_DOMAIN, shape.domain)
     putU16(body, mad.ON_DEMAND_RIGHTS, shape.rights)
     const what = `register '${Buffer.from(shape.name).toString('utf8')}' on demand`
@@ -213,10 +215,11 @@ export class Control implements QueueCalls {
 
   /** Pages of such memory, up to PAGES_MAPPED_AT_ONCE, are there. */
   async mapPages(rkey: number, sequence: number, pages: readonly PlacedPage[]): Promise<void> {
-    const body = blank()
-    putU32(body, mad.MAP_RKEY, rkey)
-    putU32(body, mad.MAP_SEQUENCE, sequence)
-    putU32(body, mad.MAP_COUNT, pages.length)
+    const body = bodyOf(
+      [mad.MAP_RKEY, rkey],
+      [mad.MAP_SEQUENCE, sequence],
+      [mad.MAP_COUNT, pages.length],
+    )
     pages.forEach(([page, at], i) => {
       putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES, page)
       putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES + 4, at / PAGE_BYTES)
@@ -226,10 +229,11 @@ export class Control implements QueueCalls {
 
   /** Up to PAGES_UNMAPPED_AT_ONCE are not: when this resolves the card touches them no more. */
   async unmapPages(rkey: number, sequence: number, pages: readonly number[]): Promise<void> {
-    const body = blank()
-    putU32(body, mad.UNMAP_RKEY, rkey)
-    putU32(body, mad.UNMAP_SEQUENCE, sequence)
-    putU32(body, mad.UNMAP_COUNT, pages.length)
+    const body = bodyOf(
+      [mad.UNMAP_RKEY, rkey],
+      [mad.UNMAP_SEQUENCE, sequence],
+      [mad.UNMAP_COUNT, pages.length],
+    )
     pages.forEach((page, i) => {
       putU32(body, mad.UNMAP_FIRST + i * mad.UNMAP_ENTRY_BYTES, page)
     })
@@ -238,25 +242,24 @@ export class Control implements QueueCalls {
 
   /** Ends such memory: when this resolves the card touches none of it any more. */
   async endOnDemand(rkey: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.ON_DEMAND_END_RKEY, rkey)
+    const body = bodyOf([mad.ON_DEMAND_END_RKEY, rkey])
     await this.set('end memory on demand', mad.ATTRIBUTE_ON_DEMAND_END, body)
   }
 
   /** What requesters are told of all of it: ON_DEMAND_READY, or a kind of memory status. */
   async onDemandState(rkey: number, kind: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.ON_DEMAND_STATE_RKEY, rkey)
+    const body = bodyOf([mad.ON_DEMAND_STATE_RKEY, rkey])
     body[mad.ON_DEMAND_STATE_KIND] = kind
     await this.set('state of memory on demand', mad.ATTRIBUTE_ON_DEMAND_STATE, body)
   }
 
   /** What the card has heard of memory that a send queue follows: the body of the answer. */
   residency(queue: number, rkey: number, first: number): Promise<Uint8Array> {
-    const body = blank()
-    putU32(body, mad.RESIDENCY_QUEUE, queue)
-    putU32(body, mad.RESIDENCY_RKEY, rkey)
-    putU32(body, mad.RESIDENCY_FIRST, first)
+    const body = bodyOf(
+      [mad.RESIDENCY_QUEUE, queue],
+      [mad.RESIDENCY_RKEY, rkey],
+      [mad.RESIDENCY_FIRST, first],
+    )
     const what = `the status of memory, from block ${first} on`
     return this.call(what, mad.METHOD_GET, mad.ATTRIBUTE_RESIDENCY, body)
   }
@@ -299,13 +302,4 @@ export class Control implements QueueCalls {
       this.waiting.shift()!(this.begun++)
     }
   }
-}
-
-function blank(): Uint8Array {
-  return new Uint8Array(mad.MAD_BODY_BYTES)
-}
-
-function put64(bytes: Uint8Array, at: number, value: number): void {
-  putU32(bytes, at, Math.floor(value / 2 ** 32))
-  putU32(bytes, at + 4, value % 2 ** 32)
 }

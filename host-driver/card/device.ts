@@ -16,6 +16,7 @@
  *   `onRemoved` is called. `reopen` starts again with an empty card; buffers stay.
  */
 
+import type { HostPort, SharedMemory } from '../../boards/host-port.ts'
 import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/board/hal.ts'
 import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/board/memory-map.ts'
@@ -44,7 +45,6 @@ import { randomSource, SEED } from '../way/options.ts'
 import { CardRemoved } from '../way/queue-errors.ts'
 import type { Range } from '../way/work-request.ts'
 import { Control, RINGS_MAX } from './control.ts'
-import type { HostPort, SharedMemory } from './host-port.ts'
 import { ManagementQueue } from './management-queue.ts'
 import { checkRoom, type OnDemandOptions, OnDemandRegion } from './on-demand.ts'
 import { isPowerOfTwo } from './queues/arena.ts'

@@ -9,6 +9,7 @@ import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/board/limits.ts'
 import { RECEIVED, UP_TO } from '../../firmware/host/element.ts'
 import * as kind from '../../firmware/transport/requester.ts'
 import { BSETH_BYTES, type Bseth, blankBseth, readBseth } from '../../firmware/wire/block-size.ts'
+import { high, low } from '../base/wide.ts'
 import { FLUSHED, type HeapRequest, type Job, type JobEnd } from '../way/jobs.ts'
 import type { Range, WorkRequest } from '../way/work-request.ts'
 import type { Completion, WcName } from './queues/work.ts'
@@ -120,8 +121,8 @@ export function endOf(
     copies: completion.copies,
     mechanism: completion.mechanism,
     psn: completion.psn,
-    resultHigh: Number(result >> 32n),
-    resultLow: Number(result & 0xffffffffn),
+    resultHigh: high(result),
+    resultLow: low(result),
     cumulative: (completion.flags & UP_TO) !== 0,
     behindRefusal,
     ...(isSized && completion.status === 'SUCCESS' ? { size: sizeOf(completion) } : {}),

@@ -23,6 +23,7 @@
  *   under another R_Key, without any page.
  */
 
+import type { PagedMemory, PageUse, PageUser } from '../../boards/host-port.ts'
 import { PAGES_AT_ONCE } from '../../firmware/board/limits.ts'
 import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/medium/region.ts'
 import * as mad from '../../firmware/wire/management.ts'
@@ -36,7 +37,6 @@ import {
   PAGES_UNMAPPED_AT_ONCE,
   type PlacedPage,
 } from './control.ts'
-import type { PagedMemory, PageUse, PageUser } from './host-port.ts'
 import type { QueueEvent } from './queues/work.ts'
 
 export interface OnDemandOptions {

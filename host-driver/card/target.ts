@@ -5,12 +5,12 @@
 
 import { accessSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
+import type { HostPort } from '../../boards/host-port.ts'
 import { PORT_AT, PORT_EPOCH } from '../../firmware/board/hal.ts'
 import { sleep } from '../base/clock.ts'
 import { PerdureError } from '../base/errors.ts'
 import type { Endpoint } from '../base/wire.ts'
 import { openFilePort } from './file-port.ts'
-import type { HostPort } from './host-port.ts'
 
 interface PcieTarget {
   readonly path: string

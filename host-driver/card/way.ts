@@ -15,11 +15,19 @@
  *   but what its host has asked of it (also under its own address).
  */
 
-import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
+import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted, Management } from '../control/management.ts'
 import type { VerbsWay } from '../way/verbs-way.ts'
-import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from '../way/way.ts'
+import {
+  blankWireCounts,
+  type JobQueue,
+  type QueueOptions,
+  type VerbsOptions,
+  type Way,
+  type WireCounts,
+} from '../way/way.ts'
+import { peerOf } from './control.ts'
 import type { DatagramHandler, PcieDevice } from './device.ts'
 import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
 import { powerOfTwo } from './queues/arena.ts'
@@ -28,18 +36,9 @@ import type { PcieQueuePair } from './queues/queue-pair.ts'
 import { PcieVerbs } from './verbs/verbs.ts'
 import { reopenDevice } from './watchers.ts'
 
-/** READs and atomics that a DPU takes at once. */
-const READ_DEPTH: number = RESPONDER_RESOURCES
-
 export class PcieWay implements Way {
   /** No frame is ever seen here. */
-  readonly counts: WireCounts = {
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-    framesDropped: 0,
-  }
+  readonly counts: WireCounts = blankWireCounts()
   readonly batchBytesMax: number = BATCH_ELEMENT_BYTES_MAX
   onDatagram: Way['onDatagram'] = null
   private readonly device: PcieDevice
@@ -148,12 +147,7 @@ export class PcieWay implements Way {
     const mtu = Math.min(pathMtu, this.device.pathMtu)
     const { number } = pair
     const granted = await management.connect(number, peerPsn, mtu, protectionDomain, clientId)
-    await pair.ready({
-      queuePair: granted.queuePair,
-      ...{ peerPsn, psn: granted.firstPsn, pathMtu: granted.pathMtu },
-      ...{ incarnation: granted.incarnation, readDepth: READ_DEPTH },
-      ...{ mac: peer.mac, ipv4: peer.ipv4 },
-    })
+    await pair.ready(peerOf(granted, peerPsn, peer))
     return granted
   }
 

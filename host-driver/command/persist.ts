@@ -18,7 +18,7 @@ import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './base/argu
 import { Output } from './base/output.ts'
 import { checkFile } from './base/system-errors.ts'
 import { bytesText, facts, timeText } from './base/table.ts'
-import { openRecords, openTarget } from './base/target.ts'
+import { openRecords, withTarget } from './base/target.ts'
 
 interface Options {
   readonly slot: number
@@ -83,21 +83,18 @@ async function persistStream(
 ): Promise<void> {
   const output = new Output(options.json === true)
   const { engine, capture } = options
-  const opened = await openTarget(target, {
-    ...{ writes: true, capture, connect: pathMtuOf(options) },
-    ...(engine && { engine }),
-  })
-  try {
-    if (opened.dpu.durable === 'process' && options.json !== true) {
+  const writing = { writes: true, capture, connect: pathMtuOf(options), engine }
+  await withTarget(target, writing, async ({ dpu }) => {
+    if (dpu.durable === 'process' && options.json !== true) {
       output.say("perdure: what is durable here outlives the card's process, and not the power")
     }
-    const region = await openRecords(opened.dpu, name)
+    const region = await openRecords(dpu, name)
     const content = await contentOf(source, region, options.slot)
     const records = split(content, region, options.slot)
     const persist = options.batch === undefined ? persistAll : persistBatches
     const receipts = await persist(region, records, options, output)
     const sha256 = createHash('sha256').update(content).digest('hex')
-    const { packets, retransmissions, batches, bursts } = opened.dpu.statistics()
+    const { packets, retransmissions, batches, bursts } = dpu.statistics()
     const summary = {
       region: name,
       firstSlot: options.slot,
@@ -113,9 +110,7 @@ async function persistStream(
     }
     if (output.json) output.printJson(summary)
     else for (const line of summaryLines(summary)) output.print(line)
-  } finally {
-    await opened.close()
-  }
+  })
 }
 
 /** The whole file. Throws ArgumentError as soon as more has come than the slots have room for. */

@@ -16,7 +16,7 @@ import {
 } from './base/arguments.ts'
 import { intoFile, writeAll } from './base/into-file.ts'
 import { Output } from './base/output.ts'
-import { openRecords, openTarget, TARGETS } from './base/target.ts'
+import { openRecords, TARGETS, withTarget } from './base/target.ts'
 
 interface Options {
   readonly slots?: SlotRange
@@ -47,16 +47,13 @@ async function readRecords(target: string, name: string, options: Options): Prom
   const output = new Output(options.json === true)
   const { engine, out } = options
   const connect = pathMtuOf(options)
-  const opened = await openTarget(target, { writes: false, connect, ...(engine && { engine }) })
-  try {
-    const region = await openRecords(opened.dpu, name)
+  await withTarget(target, { writes: false, connect, engine }, async ({ dpu }) => {
+    const region = await openRecords(dpu, name)
     const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
     if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
     if (out === undefined) await copyRecords(region, first, last, null, output)
     else await intoFile(out, (file) => copyRecords(region, first, last, file, output))
-  } finally {
-    await opened.close()
-  }
+  })
 }
 
 async function copyRecords(

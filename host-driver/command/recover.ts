@@ -10,7 +10,7 @@ import { engineOption, type RecordName, recordName } from './base/arguments.ts'
 import { LOST, OK, UNSETTLED } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { sayReport } from './base/report.ts'
-import { isAddress, openTarget } from './base/target.ts'
+import { isAddress, withTarget } from './base/target.ts'
 
 interface Options {
   readonly json?: boolean
@@ -39,9 +39,7 @@ async function recover(image: string, options: Options): Promise<number> {
     throw new ArgumentError("a DPU recovers its part when it starts; see 'perdure inspect'")
   }
   const output = new Output(json)
-  const opened = await openTarget(image, { writes: true, ...(engine && { engine }) })
-  try {
-    const { dpu } = opened
+  return await withTarget(image, { writes: true, engine }, async ({ dpu }) => {
     let unsettled = 0
     for (const { name, slots } of scan ? await dpu.regions() : []) {
       const found = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
@@ -58,7 +56,5 @@ async function recover(image: string, options: Options): Promise<number> {
     if (unsettled > 0) output.say(`${unsettled} records have a copy that takes no repair`)
     if (part.unsettled > 0) return LOST
     return unsettled > 0 ? UNSETTLED : OK
-  } finally {
-    await opened.close()
-  }
+  })
 }

@@ -13,7 +13,7 @@ import { engineOption } from './base/arguments.ts'
 import { LOST, OK, REPAIRED, UNSETTLED } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { table } from './base/table.ts'
-import { openTarget, TARGETS } from './base/target.ts'
+import { TARGETS, withTarget } from './base/target.ts'
 
 interface Options {
   readonly json?: boolean
@@ -38,9 +38,7 @@ export function addVerify(program: Command): void {
 
 async function verify(target: string, { json = false, engine }: Options): Promise<number> {
   const output = new Output(json)
-  const opened = await openTarget(target, { writes: false, ...(engine && { engine }) })
-  try {
-    const { dpu, local } = opened
+  return await withTarget(target, { writes: false, engine }, async ({ dpu, local }) => {
     const regions = (await dpu.regions()).filter((region) => region.kind === 'records')
     const results: (ScanResult & { readonly region: string })[] = []
     for (const { name, slots } of regions) {
@@ -63,9 +61,7 @@ async function verify(target: string, { json = false, engine }: Options): Promis
     }
     sayFound(output, target, found, local !== null)
     return exitCodeFor(found)
-  } finally {
-    await opened.close()
-  }
+  })
 }
 
 /** The card of an image has started for this look: what was before the scan belongs to it. */

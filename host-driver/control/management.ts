@@ -18,7 +18,7 @@ import {
   REGIONS,
   SLOTS_MAX,
 } from '../../firmware/board/limits.ts'
-import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
+import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { addressBytes } from '../base/addresses.ts'
 import { adviceFor } from '../base/advice.ts'
@@ -37,6 +37,9 @@ import {
   oneOf,
   WORD,
 } from '../base/kinds.ts'
+import { type Waiter, waiterOf } from '../base/waiter.ts'
+import { putU64 } from '../base/wide.ts'
+import { bodyOf } from './body.ts'
 import {
   type PartStatus,
   PLACEMENTS,
@@ -81,10 +84,8 @@ export interface DatagramWay extends Clock {
   tried?(): string
 }
 
-interface Call {
+interface Call extends Waiter<Uint8Array> {
   readonly attribute: number
-  readonly resolve: (body: Uint8Array) => void
-  readonly reject: (error: Error) => void
   readonly what: string
 }
 
@@ -229,7 +230,7 @@ export class Management {
   }
 
   async status(timeoutUs?: number): Promise<PartStatus> {
-    return readPartStatus(await this.get('status', mad.ATTRIBUTE_STATUS, 0, blank(), timeoutUs))
+    return readPartStatus(await this.get('status', mad.ATTRIBUTE_STATUS, 0, bodyOf(), timeoutUs))
   }
 
   /**
@@ -238,7 +239,7 @@ export class Management {
    */
   async format(deviceId: Uint8Array): Promise<PartStatus> {
     check('a device id:', deviceId, bytesOf(mad.DEVICE_ID_BYTES))
-    const body = blank()
+    const body = bodyOf()
     body.set(deviceId, mad.FORMAT_DEVICE_ID)
     const wanted = Buffer.from(deviceId).toString('hex')
     try {
@@ -270,8 +271,7 @@ export class Management {
     const { name, length, writePersist = false } = region
     body[mad.REGION_KIND] = mad.KIND_BYTES
     putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
-    putU32(body, mad.REGION_LENGTH_HIGH, Math.floor(length / 2 ** 32))
-    putU32(body, mad.REGION_LENGTH_LOW, length % 2 ** 32)
+    putU64(body, mad.REGION_LENGTH_HIGH, length)
     const what = `provision '${name}'`
     return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
   }
@@ -294,7 +294,7 @@ export class Management {
 
   /** Ends what the port offers; connections that are open stay. */
   async withdraw(port: number): Promise<void> {
-    const body = onPort(blank(), port)
+    const body = onPort(bodyOf(), port)
     await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, body)
   }
 
@@ -309,8 +309,7 @@ export class Management {
     body[mad.ATTACH_IP_VERSION] = version
     putU16(body, mad.ATTACH_PORT, port)
     body.set(addressBytes(address, version), mad.ATTACH_ADDRESS)
-    putU32(body, mad.ATTACH_CLIENT_HIGH, Number(clientId >> 32n))
-    putU32(body, mad.ATTACH_CLIENT_LOW, Number(clientId & 0xffffffffn))
+    putU64(body, mad.ATTACH_CLIENT_HIGH, clientId)
     return readRegionInfo(await this.set(`attach '${name}'`, mad.ATTRIBUTE_ATTACH, body))
   }
 
@@ -345,7 +344,7 @@ export class Management {
   /** The region at that place of the table, or null: it is free, or of one that was removed. */
   private async regionAt(place: number): Promise<RegionInfo | null> {
     try {
-      return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, blank()))
+      return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, bodyOf()))
     } catch (error) {
       if (error instanceof RefusedError && error.fault === 'NO_REGION') return null
       throw error
@@ -359,28 +358,23 @@ export class Management {
     protectionDomain: number,
     clientId: bigint,
   ): Promise<Granted> {
-    const body = blank()
-    putU32(body, mad.CONNECT_CLIENT_QP, clientQp)
-    putU32(body, mad.CONNECT_CLIENT_PSN, psn)
+    const body = bodyOf([mad.CONNECT_CLIENT_QP, clientQp], [mad.CONNECT_CLIENT_PSN, psn])
     putU16(body, mad.CONNECT_PATH_MTU, pathMtu)
     putU16(body, mad.CONNECT_DOMAIN, protectionDomain)
-    putU32(body, mad.CONNECT_CLIENT_ID_HIGH, Number(clientId >> 32n))
-    putU32(body, mad.CONNECT_CLIENT_ID_LOW, Number(clientId & 0xffffffffn))
+    putU64(body, mad.CONNECT_CLIENT_ID_HIGH, clientId)
     const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
     const granted = {
       queuePair: u32(answer, mad.CONNECT_QP),
       firstPsn: u32(answer, mad.CONNECT_FIRST_PSN),
       incarnation: u32(answer, mad.CONNECT_INCARNATION),
-      pathMtu: (answer[mad.CONNECT_GRANTED_MTU]! << 8) | answer[mad.CONNECT_GRANTED_MTU + 1]!,
+      pathMtu: u16(answer, mad.CONNECT_GRANTED_MTU),
     }
     checkGrant(granted, pathMtu)
     return granted
   }
 
   async disconnect(queuePair: number, clientQp: number, timeoutUs?: number): Promise<void> {
-    const body = blank()
-    putU32(body, mad.DISCONNECT_QP, queuePair)
-    putU32(body, mad.DISCONNECT_CLIENT_QP, clientQp)
+    const body = bodyOf([mad.DISCONNECT_QP, queuePair], [mad.DISCONNECT_CLIENT_QP, clientQp])
     await this.set('disconnect', mad.ATTRIBUTE_DISCONNECT, body, timeoutUs)
   }
 
@@ -388,7 +382,7 @@ export class Management {
   async report(): Promise<ReportEntry[]> {
     const entries: ReportEntry[] = []
     for (let total = 1; entries.length < total; ) {
-      const body = await this.get('report', mad.ATTRIBUTE_REPORT, entries.length, blank())
+      const body = await this.get('report', mad.ATTRIBUTE_REPORT, entries.length, bodyOf())
       total = u32(body, mad.REPORT_TOTAL)
       const here = Math.min(u32(body, mad.REPORT_HERE), mad.REPORT_ENTRIES_PER_MAD)
       if (here === 0) break
@@ -403,7 +397,7 @@ export class Management {
   async counters(): Promise<Record<string, bigint>> {
     const counters: Record<string, bigint> = {}
     for (let first = 0, total = FAULTS.length; first < total; ) {
-      const body = await this.get('counters', mad.ATTRIBUTE_COUNTERS, first, blank())
+      const body = await this.get('counters', mad.ATTRIBUTE_COUNTERS, first, bodyOf())
       total = u32(body, mad.COUNTERS_TOTAL)
       const here = Math.min(u32(body, mad.COUNTERS_HERE), mad.COUNTERS_PER_MAD)
       if (here === 0) break
@@ -419,9 +413,7 @@ export class Management {
 
   /** Checks some records of the region with their check codes, from `record` on, and repairs. */
   async scan(regionId: number, record: number): Promise<ScanStep> {
-    const body = blank()
-    putU32(body, mad.SCAN_REGION, regionId)
-    putU32(body, mad.SCAN_RECORD, record)
+    const body = bodyOf([mad.SCAN_REGION, regionId], [mad.SCAN_RECORD, record])
     const answer = await this.set('scan', mad.ATTRIBUTE_SCAN, body)
     return {
       next: u32(answer, mad.SCAN_NEXT),
@@ -433,21 +425,19 @@ export class Management {
 
   /** The operator's decision about a lost record: it is given up and becomes blank (D-14). */
   async discard(regionId: number, record: number): Promise<RegionInfo> {
-    const body = blank()
-    putU32(body, mad.SETTLE_REGION, regionId)
-    putU32(body, mad.SETTLE_RECORD, record)
+    const body = bodyOf([mad.SETTLE_REGION, regionId], [mad.SETTLE_RECORD, record])
     body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
     return readRegionInfo(await this.finish('settle', mad.ATTRIBUTE_SETTLE, body))
   }
 
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
   async probe(): Promise<void> {
-    await this.set('probe', mad.ATTRIBUTE_PROBE, blank())
+    await this.set('probe', mad.ATTRIBUTE_PROBE, bodyOf())
   }
 
   /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */
   async place(seen: number, statesAdr: boolean, number: Uint8Array): Promise<void> {
-    const body = blank()
+    const body = bodyOf()
     body[mad.PLACE_PLACEMENT] = seen
     body[mad.PLACE_ADR] = statesAdr ? 1 : 0
     body.set(number, mad.PLACE_NUMBER_HIGH)
@@ -459,7 +449,7 @@ export class Management {
     number: Uint8Array,
     sendQueue: number,
   ): Promise<{ readonly firstRequest: number }> {
-    const body = blank()
+    const body = bodyOf()
     body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
     body.set(number, mad.AGENT_NUMBER_HIGH)
     putU32(body, mad.AGENT_QUEUE, sendQueue)
@@ -469,7 +459,7 @@ export class Management {
 
   /** The host's flush agent goes. */
   async detachAgent(number: Uint8Array): Promise<void> {
-    const body = blank()
+    const body = bodyOf()
     body[mad.AGENT_ACTION] = mad.AGENT_DETACH
     body.set(number, mad.AGENT_NUMBER_HIGH)
     await this.set('agent', mad.ATTRIBUTE_AGENT, body)
@@ -479,7 +469,7 @@ export class Management {
   async queues(): Promise<QueuesStatus> {
     const bodies: Uint8Array[] = []
     for (let first = 0, total = 1; first < total; ) {
-      const body = await this.get('queues', mad.ATTRIBUTE_QUEUES, first, blank())
+      const body = await this.get('queues', mad.ATTRIBUTE_QUEUES, first, bodyOf())
       bodies.push(body)
       total = countersInAll(body)
       if (countersHere(body) === 0) break
@@ -491,7 +481,7 @@ export class Management {
   /** One queue of the card's host, as the card has it. */
   async queue(queue: number): Promise<QueueInfo> {
     check('queue', queue, integer(0, HOST_QUEUES - 1))
-    const body = await this.get(`queue ${queue}`, mad.ATTRIBUTE_QUEUE, queue, blank())
+    const body = await this.get(`queue ${queue}`, mad.ATTRIBUTE_QUEUE, queue, bodyOf())
     return readQueueInfo(queue, body)
   }
 
@@ -573,18 +563,7 @@ export class Management {
         cancel()
         this.calls.delete(id)
       }
-      const call: Call = {
-        attribute,
-        what,
-        resolve: (answer) => {
-          ended()
-          resolve(answer)
-        },
-        reject: (error) => {
-          ended()
-          reject(error)
-        },
-      }
+      const call: Call = { attribute, what, ...waiterOf(ended, resolve, reject) }
       const attempt = (): void => {
         if (way.now() >= endUs) {
           call.reject(unreachable(what, timeoutUs, way.tried?.() ?? ''))
@@ -615,10 +594,6 @@ export class Management {
   }
 }
 
-function blank(): Uint8Array {
-  return new Uint8Array(mad.MAD_BODY_BYTES)
-}
-
 /** Of a publication, or without a name of its end. */
 function onPort(body: Uint8Array, port: number): Uint8Array {
   check('port', port, PORT)
@@ -629,7 +604,7 @@ function onPort(body: Uint8Array, port: number): Uint8Array {
 function namedBody(name: string, protectionDomain: number): Uint8Array {
   check('region name', name, REGION_NAME)
   checkDomain(protectionDomain)
-  const body = blank()
+  const body = bodyOf()
   body.set(Buffer.from(name, 'utf8'), mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)
   return body

@@ -8,6 +8,7 @@ import { u16, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { copyOf } from '../base/bytes.ts'
 import { faultOfNumber, faultOfStatus } from '../base/errors.ts'
+import { u64 } from '../base/wide.ts'
 
 export interface PartStatus {
   readonly state: 'blank' | 'serving' | 'refused' | 'failedClosed' | 'unknown'
@@ -237,9 +238,4 @@ export function readReportEntry(body: Uint8Array, at: number): ReportEntry {
     sequence: u64(body, at + mad.ENTRY_SEQUENCE_HIGH),
     linesRead: u32(body, at + mad.ENTRY_LINES_READ),
   }
-}
-
-/** The unsigned 64-bit number at `at`. */
-export function u64(bytes: Uint8Array, at: number): bigint {
-  return (BigInt(u32(bytes, at)) << 32n) | BigInt(u32(bytes, at + 4))
 }

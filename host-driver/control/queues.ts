@@ -8,7 +8,7 @@ import * as info from '../../firmware/host/queue-info.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { faultOfNumber } from '../base/errors.ts'
 import { checkFields, integer, type Kinds, oneOf, WORD } from '../base/kinds.ts'
-import { u64 } from './part.ts'
+import { u64 } from '../base/wide.ts'
 
 /**
  * How contexts leave the cache when it is full (P3-18): the one inserted first; the n inserted

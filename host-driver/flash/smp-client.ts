@@ -15,6 +15,7 @@ import {
   writeSmp,
 } from '../../boards/flash/smp-packet.ts'
 import { PerdureError } from '../base/errors.ts'
+import { type Waiter, waiterOf } from '../base/waiter.ts'
 import type { SmpPort } from './smp-port.ts'
 
 /** The second version of the protocol, by its number. */
@@ -57,18 +58,13 @@ export class SmpRefusal extends Error {
   }
 }
 
-interface Waiting {
-  resolve(fields: Record<string, unknown>): void
-  reject(error: Error): void
-}
-
 export class SmpClient {
   private readonly port: SmpPort
   private readonly target: string
   private readonly timeoutMs: number
   private sequence = 0
   /** By what is the same in request and answer. */
-  private readonly waiting = new Map<string, Waiting>()
+  private readonly waiting = new Map<string, Waiter<Record<string, unknown>>>()
 
   constructor(port: SmpPort, target: string, timeoutMs: number) {
     this.port = port
@@ -117,16 +113,7 @@ export class SmpClient {
         clearTimeout(timer)
         this.waiting.delete(head)
       }
-      this.waiting.set(head, {
-        resolve: (fields) => {
-          done()
-          resolve(fields)
-        },
-        reject: (error) => {
-          done()
-          reject(error)
-        },
-      })
+      this.waiting.set(head, waiterOf(done, resolve, reject))
       this.port.send(packet)
     })
   }

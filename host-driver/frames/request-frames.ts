@@ -26,6 +26,7 @@ import {
 import { blankPqeth, writePqeth } from '../../firmware/wire/persist-query.ts'
 import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { writeReth } from '../../firmware/wire/reth.ts'
+import { high, low } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { HeapRequest } from '../way/jobs.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
@@ -155,13 +156,4 @@ export function persistHeader(work: HeapRequest): Pweth {
 /** A READ of no bytes needs neither key nor address (IBTA C9-88). */
 function writeNowhere(frame: Uint8Array, row: OpcodeRow): void {
   writeReth(frame, FRAME_BTH_AT + row.rethAt, { vaHigh: 0, vaLow: 0, rkey: 0, length: 0 })
-}
-
-/** The halves of an unsigned 64-bit number. */
-export function high(value: bigint): number {
-  return Number(value >> 32n)
-}
-
-export function low(value: bigint): number {
-  return Number(value & 0xffffffffn)
 }

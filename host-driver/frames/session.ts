@@ -19,7 +19,7 @@ import { copyOf } from '../base/bytes.ts'
 import type { Endpoint, Wire } from '../base/wire.ts'
 import type { DatagramWay } from '../control/management.ts'
 import type { PcapWriter } from '../way/pcap.ts'
-import type { WireCounts } from '../way/way.ts'
+import { blankWireCounts, type WireCounts } from '../way/way.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 
 type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
@@ -28,13 +28,7 @@ export class Session implements DatagramWay {
   readonly wire: Wire
   readonly own: Endpoint
   readonly peer: Endpoint
-  readonly counts: WireCounts = {
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-    framesDropped: 0,
-  }
+  readonly counts: WireCounts = blankWireCounts()
   onDatagram: DatagramWay['onDatagram'] = null
   /** Takes messages of RDMA-CM, by our communication id. */
   readonly connections: Map<number, PacketHandler> = new Map()

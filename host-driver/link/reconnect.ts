@@ -30,7 +30,16 @@ import { sleep } from '../base/clock.ts'
 import { PerdureError, RefusedError, TransportError } from '../base/errors.ts'
 import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
-import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
+import { resultOf } from '../way/chain.ts'
+import {
+  type Done,
+  type Job,
+  type JobEnd,
+  queryJob,
+  readJob,
+  VIEW_FIRST_COPY,
+  VIEW_SETTLED,
+} from '../way/jobs.ts'
 import type { ConnectOptions } from '../way/options.ts'
 import { endGone, isSameRegion, type OpenRegion } from '../way/region-handle.ts'
 import type { JobQueue, Way } from '../way/way.ts'
@@ -213,9 +222,9 @@ export class Reconnection {
       const asked = open.splice(0, QUERIES_AT_ONCE)
       const ends = await Promise.all(asked.map((id) => queryOver(queuePair, id)))
       let upTo = 0n
-      ends.forEach(({ refusal, cumulative, resultHigh, resultLow }, i) => {
-        if (refusal === STATUS_DURABLE) known.add(asked[i]!)
-        if (cumulative) upTo = (BigInt(resultHigh) << 32n) | BigInt(resultLow)
+      ends.forEach((end, i) => {
+        if (end.refusal === STATUS_DURABLE) known.add(asked[i]!)
+        if (end.cumulative) upTo = resultOf(end)
       })
       // Of what is not asked yet, one answer may have spoken already.
       while (open.length > 0 && open[0]! <= upTo) known.add(open.shift()!)
@@ -316,33 +325,31 @@ export class Reconnection {
   }
 }
 
-/** One query over a queue pair that is not yet in use. */
-function queryOver(queuePair: JobQueue, operationId: bigint): Promise<JobEnd> {
+/** One job over a queue pair that is not yet in use. Rejects with TransportError. */
+function endOver(queuePair: JobQueue, what: string, make: (done: Done) => Job): Promise<JobEnd> {
   return new Promise((resolve, reject) => {
-    const job = queryJob(operationId, (end) => {
+    const job = make((end) => {
       if (end.status === 'SUCCESS') resolve(end)
-      else reject(new TransportError(end.status, `ask for operation ${operationId}`))
+      else reject(new TransportError(end.status, what))
     })
     queuePair.post(job)
   })
 }
 
-/** One read over a queue pair that is not yet in use. */
-function readOver(
+function queryOver(queuePair: JobQueue, id: bigint): Promise<JobEnd> {
+  return endOver(queuePair, `ask for operation ${id}`, (done) => queryJob(id, done))
+}
+
+async function readOver(
   queuePair: JobQueue,
-  region: OpenRegion,
+  { info }: OpenRegion,
   slot: number,
   view: number,
 ): Promise<Uint8Array> {
-  const { info } = region
-  return new Promise((resolve, reject) => {
-    const image = new Uint8Array(info.stride)
-    const job = readJob(info, slot, view, image, ({ status }) => {
-      if (status === 'SUCCESS') resolve(image)
-      else reject(new TransportError(status, `read record ${slot} of '${info.name}'`))
-    })
-    queuePair.post(job)
-  })
+  const image = new Uint8Array(info.stride)
+  const what = `read record ${slot} of '${info.name}'`
+  await endOver(queuePair, what, (done) => readJob(info, slot, view, image, done))
+  return image
 }
 
 /** Do its records lie in the memory of a host? A placement that is not known may be there, too. */

@@ -42,6 +42,7 @@ import { MANAGEMENT_QP } from '../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
 import { copyOf } from '../base/bytes.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
+import { high, low } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted } from '../control/management.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from '../frames/frames.ts'
@@ -218,8 +219,8 @@ export class PortConnection {
       ...blankCapability(),
       features: FEATURES,
       sessionId: this.localId,
-      clientHigh: Number(clientId >> 32n),
-      clientLow: Number(clientId & 0xffffffffn),
+      clientHigh: high(clientId),
+      clientLow: low(clientId),
     })
     return data
   }

@@ -14,6 +14,7 @@ import { blankLibrpma, readLibrpma } from '../../firmware/wire/librpma.ts'
 import { DPU_ENDPOINT, keptOptions, neighbour } from '../base/addresses.ts'
 import { PerdureError } from '../base/errors.ts'
 import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from '../base/kinds.ts'
+import { joined } from '../base/wide.ts'
 import { type Endpoint, WIRE, type Wire } from '../base/wire.ts'
 import { RemoteMemory } from '../bytes/remote-memory.ts'
 import { QueuePair } from '../frames/queue-pair.ts'
@@ -159,8 +160,4 @@ function placeOf(granted: PortGranted): Place | null {
   if (!readLibrpma(descriptor, privateData, 0) || descriptor.rkey === 0) return null
   const { addressHigh, addressLow, sizeHigh, sizeLow, rkey } = descriptor
   return { rkey, va: joined(addressHigh, addressLow), length: joined(sizeHigh, sizeLow) }
-}
-
-function joined(high: number, low: number): bigint {
-  return (BigInt(high) << 32n) | BigInt(low)
 }

@@ -110,7 +110,10 @@ export class VerbsQueuePair implements QueuePair {
     this.told = true
     this.owner.forget(this)
     await this.port.destroy()
-    if (this.peerQpNum !== null) await this.owner.disconnect(this.peerQpNum, this.qpNum)
+    const { peerQpNum } = this
+    // Asked twice, the peer might have given the number to another pair meanwhile.
+    this.peerQpNum = null
+    if (peerQpNum !== null) await this.owner.disconnect(peerQpNum, this.qpNum)
   }
 
   private checkAlive(): void {

@@ -23,6 +23,7 @@ import {
 import { STATUS_DURABLE } from '../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../firmware/wire/persist-query.ts'
 import { faultOfStatus } from '../base/errors.ts'
+import type { Granted } from '../control/management.ts'
 import { CONDITIONS } from '../way/batch-verdict.ts'
 import { resultOf } from '../way/chain.ts'
 import type { JobEnd } from '../way/jobs.ts'
@@ -30,6 +31,7 @@ import {
   type BatchOf,
   FENCE,
   INLINE,
+  type PeerAttributes,
   type RecvRequest,
   type SendRequest,
   type Sge,
@@ -45,6 +47,11 @@ import { has, kindOf, totalOf } from './work.ts'
 
 function rangeOf({ addr, length, lkey }: Sge): Range {
   return { address: addr, length, lkey }
+}
+
+/** What a peer has granted, of all that a queue pair knows of it. */
+export function grantedOf({ destQpNum, sqPsn, incarnation, pathMtu }: PeerAttributes): Granted {
+  return { queuePair: destQpNum, firstPsn: sqPsn, incarnation, pathMtu }
 }
 
 /** What is posted for a request; behind a record of a batch come `left` of its burst. */

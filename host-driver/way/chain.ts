@@ -19,6 +19,7 @@ import {
   TransportError,
   unmadeError,
 } from '../base/errors.ts'
+import { joined } from '../base/wide.ts'
 import { isRefusal, type Job, type JobEnd } from './jobs.ts'
 import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
@@ -142,7 +143,7 @@ export function quietly<T>(work: () => Promise<T>): Promise<T> {
 
 /** The 64-bit result: what an atomic found, or the operation id in the answer to a query. */
 export function resultOf(end: JobEnd): bigint {
-  return (BigInt(end.resultHigh) << 32n) | BigInt(end.resultLow)
+  return joined(end.resultHigh, end.resultLow)
 }
 
 /** One queue pair as a port: for a target that is no DPU of ours, and is not connected to again. */

@@ -26,6 +26,10 @@ export interface WireCounts {
   framesDropped: number
 }
 
+export function blankWireCounts(): WireCounts {
+  return { framesSent: 0, framesReceived: 0, bytesSent: 0, bytesReceived: 0, framesDropped: 0 }
+}
+
 /** Whose queues they are, and how they shall be. */
 export interface VerbsOptions {
   /** Who writes, 64 bits. */

@@ -14,8 +14,8 @@
  * of everything (`support/native/usage.ts`). What it saw becomes `boards/linux/firmware.profile`,
  * by which the build translates from then on.
  *
- * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 it cannot run
- * here.
+ * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 a wrong
+ * command line, or it cannot run here.
  */
 
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,6 +27,7 @@ import type { RuntimeOptions } from '../../boards/linux/compile.ts'
 import { PROFILE, ROOT } from '../../boards/linux/engine.ts'
 import { mergeProfiles } from '../../boards/linux/profile.ts'
 import { Trouble } from '../../boards/tools/debian/programs.ts'
+import { hasHelped } from '../support/bench/bench-arguments.ts'
 import { median, text } from '../support/bench/table.ts'
 import { ask, type Counts, type LoadResult, Rig } from '../support/native/rig.ts'
 import { useCard } from '../support/native/usage.ts'
@@ -286,7 +287,25 @@ async function bench(
   )
 }
 
+const HELP = `Usage: npm run bench:native -- [options]
+
+measures perdured against a C program of the same duty
+
+Options:
+  --json                the figures as JSON
+  --seconds <n>         of each case (default: 3)
+  --long                10 million records before the heap is looked at again
+  --against <checkout>  and against perdured of another checkout
+  --learn               measures nothing: boards/linux/firmware.profile again
+  --install             installs the Debian packages that are missing
+  -h, --help            this
+
+Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken;
+64 a wrong command line, or it cannot run here
+`
+
 async function main(): Promise<boolean> {
+  if (hasHelped(process.argv.slice(2), HELP)) return true
   const { values } = parseArgs({
     options: {
       json: { type: 'boolean', default: false },
@@ -319,7 +338,8 @@ async function main(): Promise<boolean> {
 try {
   if (!(await main())) process.exitCode = 1
 } catch (error) {
-  if (!(error instanceof Trouble)) throw error
-  process.stderr.write(`bench:native: ${error.message}\n`)
+  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+  if (!(error instanceof Trouble) && !isUsage) throw error
+  process.stderr.write(`bench:native: ${(error as Error).message}\n`)
   process.exitCode = 64
 }

@@ -21,6 +21,7 @@
  */
 
 import { parseArgs } from 'node:util'
+import { hasHelped } from '../support/bench/bench-arguments.ts'
 import { Calibration } from '../support/bench/calibration.ts'
 import { median, text } from '../support/bench/table.ts'
 import { dataOf, persistFrames } from '../support/cards/card.ts'
@@ -226,8 +227,30 @@ async function main(args: readonly string[]): Promise<number> {
   return exitCodeOf(rows)
 }
 
+const HELP = `Usage: npm run bench -- [what] [options]
+
+says what durable records cost, and which floors hold
+
+What:
+  (nothing)  a durable record by every way, then records per second through the
+             whole board            --json, --seconds N of each case
+  queues     the host's queues      --json, --seconds N, --svg FILE
+  batch      batches                --json, --seconds N of each case
+  status     memory that tells its state
+                                    --json, --seed N, --svg FILE
+  slices     what takes long, in slices
+                                    --json
+  busy       what a record waits for beside other work
+                                    --json, --records N
+  soak       whether anything grows --json, --connections N, --records N,
+                                    --hours N
+
+Exit codes: 0 every floor holds, 1 a floor is broken, 64 a wrong command line
+`
+
 const [, , subcommand, ...rest] = process.argv
-if (subcommand === 'queues') await benchQueues(rest)
+if (hasHelped(process.argv.slice(2), HELP)) process.exitCode = 0
+else if (subcommand === 'queues') await benchQueues(rest)
 else if (subcommand === 'batch') await benchBatch(rest)
 else if (subcommand === 'status') await benchStatus(rest)
 else if (subcommand === 'slices') await benchSlices(rest)

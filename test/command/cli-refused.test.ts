@@ -13,6 +13,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   closeSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -124,10 +125,26 @@ const MAKES = "'perdure emulate none --create' makes it"
 const CHECK = 'Check its name and its folder'
 const NAME_A_FILE = 'Name a file.'
 
+/** A folder that is there, and in which nobody makes anything. */
+const OF_PROC: readonly Row[] = existsSync('/proc/self')
+  ? [
+      [
+        'demo --folder /proc/x',
+        66,
+        '/proc/x: no folder can be made there (ENOENT)',
+        'Name another',
+      ],
+      ['demo --folder /proc/x/y', 66, '/proc/x: no folder can be made there (ENOENT)', 'Name'],
+      ['demo --folder /proc', 66, '/proc/file.bin: it is not there (ENOENT)', CHECK],
+      ['demo text --folder /proc', 66, '/proc/wire.pcap: it is not there (ENOENT)', CHECK],
+    ]
+  : []
+
 const FILES: readonly Row[] = [
   ['demo none', 66, 'none: it is not there (ENOENT)', CHECK],
   ['demo dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['demo --folder text', 65, 'text: it is no folder (EEXIST)', 'Name a folder.'],
+  ...OF_PROC,
   ['emulate none', 66, 'none: it is not there (ENOENT)', '--create'],
   ['emulate dir --create', 65, 'dir cannot be opened: it is a folder (EISDIR)', NAME_A_FILE],
   ['emulate no/new --create', 66, 'no/new cannot be opened: it is not there (ENOENT)', CHECK],
@@ -253,6 +270,8 @@ const WORDS: readonly Row[] = [
 
 const NO_PERMISSION: readonly Row[] = [
   ['demo secret', 77, 'secret', '(EACCES)', 'See who may'],
+  ['demo --folder fixed', 77, 'file.bin: there is no permission (EACCES)', 'See who may'],
+  ['demo text --folder fixed', 77, 'wire.pcap: there is no permission (EACCES)', 'See who may'],
   ['demo --folder fixed/x', 77, 'fixed/x: there is no permission (EACCES)', 'See who may'],
   ['emulate secret', 77, 'secret: there is no permission (EACCES)', 'See who may'],
   ['emulate fixed/new --create', 77, 'fixed/new cannot be opened', '(EACCES)', 'See who may'],

@@ -17,6 +17,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Missing, NOT_HERE, Trouble } from '../../boards/tools/debian/programs.ts'
+import { hasHelped } from '../support/bench/bench-arguments.ts'
 import { Cases, casesOfMended, PORTS } from './cases.ts'
 import { needPrograms } from './debian.ts'
 import { DpuProcess } from './dpu-process.ts'
@@ -133,6 +134,7 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
 }
 
 async function main(): Promise<number> {
+  if (hasHelped(process.argv.slice(2), `${USAGE}\n`)) return 0
   const options = { keep: { type: 'string' }, verbose: { type: 'boolean' } } as const
   const { values } = parseArgs({ options })
   if (process.arch !== 'x64') {

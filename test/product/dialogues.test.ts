@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { icrcReference } from '../../firmware/wire/icrc.ts'
 import type { Sent } from '../support/cards/card.ts'
 import { Dialogue, fieldsOf, SCENARIOS, scenarioOf } from '../support/wire/dialogue.ts'
 import { hexOf, icrcIn } from '../support/wire/frames.ts'
+import { icrcReference } from '../support/wire/icrc-reference.ts'
 import { ENGINES, granted, openCard, Replay } from '../support/wire/replay.ts'
 import {
   beginningOf,

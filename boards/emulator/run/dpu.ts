@@ -21,7 +21,6 @@ import {
   check,
   checkFields,
   HOST_MEMORY,
-  MICROSECONDS,
   NUMBER,
   NVDIMM,
   octets,
@@ -82,7 +81,6 @@ export interface DpuOptions {
   readonly facts?: Partial<Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc'>>
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
-  readonly pollUs?: number
   /** Told when the power was cut, by whomever. */
   readonly onPowerCut?: (report: CutReport) => void
   /** Told when the firmware stopped; without it the error is thrown to whoever runs the clock. */
@@ -105,7 +103,7 @@ const DPU_KINDS: Kinds<DpuOptions> = {
   ...{ nvdimm: NVDIMM, host: HOST_MEMORY, ram: RAM, clock: CLOCK, transmit: FUNCTION },
   port: having(['cardStarts', 'cardServes', 'cardStops'], 'a port of a card'),
   ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, bundle: OBJECT },
-  ...{ pollUs: MICROSECONDS, onPowerCut: FUNCTION, onStopped: FUNCTION },
+  ...{ onPowerCut: FUNCTION, onStopped: FUNCTION },
 }
 
 const FACT_KINDS: Kinds<NonNullable<DpuOptions['facts']>> = {
@@ -292,7 +290,7 @@ export class EmulatedDpu {
   }
 
   private schedulePoll(): Timer {
-    const atUs = Math.max(this.clock.nowUs + (this.options.pollUs ?? POLL_US), this.busyUntilUs)
+    const atUs = Math.max(this.clock.nowUs + POLL_US, this.busyUntilUs)
     return this.clock.schedule(atUs, () => this.poll())
   }
 

@@ -6,10 +6,10 @@
  * one that was not taken (P3-26).
  */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { check, checkBytes, SIZE, WORD } from '../../base/kinds.ts'
 import type { Range } from '../../way/work-request.ts'
-import type { SharedMemory } from '../host-port.ts'
 import type { Arena } from './arena.ts'
 
 /** Bytes that host and card both reach; the owner frees them. */

@@ -11,9 +11,9 @@
  * pointer that is then the latest.
  */
 
+import type { HostPort } from '../../../boards/host-port.ts'
 import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../firmware/board/hal.ts'
 import { HEADER_RECORDED } from '../../../firmware/host/header-page.ts'
-import type { HostPort } from '../host-port.ts'
 
 export interface Doorbell {
   /** Rings for `queue`, whose pointer is now `pointer`. */

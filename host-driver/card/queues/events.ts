@@ -1,8 +1,8 @@
 /** Events of the card: what its ring of them says (firmware/host/header-page.ts). */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import { faultOfNumber } from '../../base/errors.ts'
-import type { SharedMemory } from '../host-port.ts'
 import type { QueueEvent } from './work.ts'
 
 const TYPES: Readonly<Record<number, QueueEvent['type']>> = {

@@ -12,6 +12,7 @@
  * ends. Everything in front of the arena is cleared before the card hears of it.
  */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../../firmware/board/memory-map.ts'
 import * as page from '../../../firmware/host/header-page.ts'
@@ -19,7 +20,6 @@ import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../../../firmware/host/qu
 import { ArgumentError } from '../../base/errors.ts'
 import { shown } from '../../base/kinds.ts'
 import { MemoryFull } from '../../way/queue-errors.ts'
-import type { SharedMemory } from '../host-port.ts'
 import { Arena, isPowerOfTwo } from './arena.ts'
 
 /** R: bytes of queue information of one queue. */

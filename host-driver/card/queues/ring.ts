@@ -5,9 +5,9 @@
  * numbers may wrap at 2^32. A ring changes nothing outside itself.
  */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import { ahead } from '../../../firmware/host/queue-info.ts'
-import type { SharedMemory } from '../host-port.ts'
 
 /** The number `count` behind `from`; numbers are unsigned and wrap at 2^32. */
 export function plus(from: number, count: number): number {

@@ -18,11 +18,11 @@
  * - Every element ends at most once: by its completion, or as flushed.
  */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import { ahead, QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
 import { ArgumentError, faultOfNumber, RefusedError } from '../../base/errors.ts'
 import { QueueEnded, QueueFull } from '../../way/queue-errors.ts'
-import type { SharedMemory } from '../host-port.ts'
 import type { Arena } from './arena.ts'
 import type { Doorbell } from './doorbell.ts'
 import { stamp } from './element.ts'

@@ -8,10 +8,10 @@
  * - Pointer and time of zone 3 are stored as one word of 64 bits (P3-12).
  */
 
+import type { SharedMemory } from '../../../boards/host-port.ts'
 import { ForbiddenAccess } from '../../../boards/host-port.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { ArgumentError } from '../../base/errors.ts'
-import type { SharedMemory } from '../host-port.ts'
 import type { Layout } from './layout.ts'
 
 /** Which zone: 1, 2 or 3; of a receiver the source calls them 4, 5 and 6. */

@@ -7,14 +7,13 @@
 import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import type { Endpoint } from '../../base/wire.ts'
+import { grantedOf } from '../../verbs/requests.ts'
 import { totalOf } from '../../verbs/work.ts'
 import type { PeerAttributes, SendRequest } from '../../way/verbs.ts'
 import type { PairPort, Posted, PostedReceive } from '../../way/verbs-way.ts'
+import { peerOf } from '../control.ts'
 import type { PcieQueuePair as CardPair } from '../queues/queue-pair.ts'
 import type { ReceiveWork, SendWork } from './completions.ts'
-
-/** READs and atomics that a peer takes at once, if it says nothing else. */
-const READ_DEPTH = 16
 
 export class PciePair implements PairPort {
   onEnded: (fault: string) => void = () => {}
@@ -56,11 +55,7 @@ export class PciePair implements PairPort {
     if (peer === null || at === null) {
       throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: a connected one has a peer`)
     }
-    await this.card.ready({
-      ...{ queuePair: peer.destQpNum, peerPsn: peer.rqPsn, psn: peer.sqPsn },
-      ...{ pathMtu: peer.pathMtu, incarnation: peer.incarnation, readDepth: READ_DEPTH },
-      ...{ mac: at.mac, ipv4: at.ipv4 },
-    })
+    await this.card.ready(peerOf(grantedOf(peer), peer.rqPsn, at))
   }
 
   post(list: readonly Posted[]): void {

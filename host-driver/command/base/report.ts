@@ -1,8 +1,10 @@
 /** The recovery report, for people: per record what an interruption left, and what was done. */
 
 import type { PartStatus, RegionInfo, ReportEntry } from '../../control/part.ts'
+import { DATA, LOST, OK } from './exit-codes.ts'
 import type { Output } from './output.ts'
 import { table } from './table.ts'
+import { notServing } from './target.ts'
 
 const LETTERS = ['A', 'B', 'C', 'D']
 
@@ -59,4 +61,11 @@ export function sayReport(
   const lines = reportLines(entries, regions)
   put(output.bold(lines[0]!))
   for (const line of lines.slice(1)) put(line)
+}
+
+/** The exit code of a look at a part; of one that cannot serve it says why. */
+export function sayEnd(output: Output, target: string, part: PartStatus): number {
+  if (part.state !== 'refused') return part.unsettled > 0 ? LOST : OK
+  output.fail(notServing(target, part.fault))
+  return DATA
 }

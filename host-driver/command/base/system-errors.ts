@@ -18,6 +18,7 @@ interface Told {
 /** By code, or by code and call where that says more. */
 const TOLD: Readonly<Record<string, Told>> = {
   ENOENT: { words: 'it is not there', advice: 'Check its name and its folder.' },
+  'ENOENT mkdir': { words: 'no folder can be made there', advice: 'Name another folder.' },
   ENOTDIR: {
     words: 'its path goes through what is no folder',
     advice: 'Check the path.',

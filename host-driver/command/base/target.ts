@@ -8,6 +8,7 @@
 
 import { isIP, isIPv6 } from 'node:net'
 import { ArgumentError, RefusedError } from '../../base/errors.ts'
+import type { Wire } from '../../base/wire.ts'
 import { isPcieTarget } from '../../card/target.ts'
 import { connect } from '../../connect.ts'
 import type { Dpu } from '../../dpu.ts'
@@ -21,7 +22,6 @@ interface OpenTarget {
   readonly dpu: Dpu
   /** The card in this process, or null for one that runs elsewhere. */
   readonly local: LocalDpu | null
-  close(): Promise<void>
 }
 
 interface TargetOptions {
@@ -29,7 +29,7 @@ interface TargetOptions {
   readonly writes: boolean
   /** Whether a part that does not serve is taken as well. */
   readonly anyState?: boolean
-  readonly engine?: 'quickjs' | 'node'
+  readonly engine?: 'quickjs' | 'node' | undefined
   /** Path of the capture to write. */
   readonly capture?: string | undefined
   readonly connect?: ConnectOptions
@@ -43,39 +43,45 @@ export function isAddress(target: string): boolean {
   return target.startsWith('perdure:') || isPcieTarget(target)
 }
 
-/** Opens a target. The caller closes it. */
-export async function openTarget(target: string, options: TargetOptions): Promise<OpenTarget> {
+/** Does that with a target, which is open for so long. */
+export async function withTarget<T>(
+  target: string,
+  options: TargetOptions,
+  work: (opened: OpenTarget) => Promise<T>,
+): Promise<T> {
   const local = isAddress(target) ? null : await openImage(target, options)
   let capture: PcapWriter | undefined
   try {
     if (options.capture !== undefined) capture = new PcapWriter(options.capture)
-    const wire = local?.wire ?? target
-    // What the memory outlives `inspect` says, and who writes; the rest comes later.
-    let isOpen = false
-    const warn = (text: string): void => {
-      if (isOpen) process.stderr.write(`perdure: ${text}\n`)
-    }
-    const dpu = await connect(wire, { warn, ...options.connect, ...(capture && { capture }) })
-    isOpen = true
-    const close = async (): Promise<void> => {
+    const dpu = await connectTo(local?.wire ?? target, options, capture)
+    try {
+      if (options.anyState !== true) await checkServing(dpu, target)
+      return await work({ dpu, local })
+    } finally {
       await dpu.close()
-      try {
-        capture?.close()
-      } finally {
-        local?.close()
-      }
     }
-    if (options.anyState !== true)
-      await checkServing(dpu, target).catch((error) => rethrow(error, close))
-    return { dpu, local, close }
-  } catch (error) {
+  } finally {
     try {
       capture?.close()
     } finally {
       local?.close()
     }
-    throw error
   }
+}
+
+async function connectTo(
+  target: string | Wire,
+  options: TargetOptions,
+  capture: PcapWriter | undefined,
+): Promise<Dpu> {
+  // What the memory outlives `inspect` says, and who writes; the rest comes later.
+  let isOpen = false
+  const warn = (text: string): void => {
+    if (isOpen) process.stderr.write(`perdure: ${text}\n`)
+  }
+  const dpu = await connect(target, { warn, ...options.connect, ...(capture && { capture }) })
+  isOpen = true
+  return dpu
 }
 
 /** Opens a region of records. Throws PERDURE_ARGUMENT where it holds something else. */
@@ -117,9 +123,4 @@ async function checkServing(dpu: Dpu, target: string): Promise<void> {
   const { state, fault } = await dpu.status()
   if (state === 'serving' || state === 'failedClosed') return
   throw notServing(target, fault)
-}
-
-async function rethrow(error: unknown, close: () => Promise<void>): Promise<never> {
-  await close()
-  throw error
 }

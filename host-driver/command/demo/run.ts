@@ -10,7 +10,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import {
   type CutReport,
@@ -35,6 +35,7 @@ import type { Region } from '../../records/region.ts'
 import { parseDurability } from '../../way/durability.ts'
 import { PcapWriter } from '../../way/pcap.ts'
 import type { Receipt } from '../../way/write.ts'
+import { makeFolder } from '../base/folder.ts'
 import { type Counts, costBetween } from './cost.ts'
 import type { DemoOptions, DemoResult, Recovered } from './result.ts'
 
@@ -82,7 +83,7 @@ class Demo {
     this.options = options
     this.random = new Random(options.seed)
     this.copies = parseDurability(options.level).copies
-    mkdirSync(options.folder, { recursive: true })
+    makeFolder(options.folder)
     this.file = options.file ?? join(options.folder, 'file.bin')
     this.content = options.file === undefined ? this.makeFile() : readFileSync(options.file)
     this.records = Math.max(1, Math.ceil(this.content.length / options.recordBytes))

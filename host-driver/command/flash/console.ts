@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
 import type { Command } from 'commander'
 import { PerdureError } from '../../base/errors.ts'
+import { type Waiter, waiterOf } from '../../base/waiter.ts'
 import { unixSocket, wholeNumber } from '../base/arguments.ts'
 import { OK, UNAVAILABLE } from '../base/exit-codes.ts'
 import { BAUD, openLine } from '../base/line.ts'
@@ -89,17 +90,12 @@ function flat(answer: Answer, prefix: string): [string, Cell][] {
   })
 }
 
-interface Waiting {
-  resolve(answer: Answer): void
-  reject(error: Error): void
-}
-
 /** A console: one question, one answer. */
 class Console {
   private readonly line: Duplex
   private readonly name: string
   private readonly timeoutMs: number
-  private waiting: Waiting | null = null
+  private waiting: Waiter<Answer> | null = null
 
   constructor(line: Duplex, name: string, timeoutMs: number) {
     this.line = line
@@ -120,16 +116,7 @@ class Console {
         clearTimeout(timer)
         this.waiting = null
       }
-      this.waiting = {
-        resolve: (answer) => {
-          done()
-          resolve(answer)
-        },
-        reject: (error) => {
-          done()
-          reject(error)
-        },
-      }
+      this.waiting = waiterOf(done, resolve, reject)
       if (this.line.destroyed) this.failed('the connection ended')
       else this.line.write(`${command}\n`)
     })

@@ -14,7 +14,7 @@ import { BUSY, DATA, OK } from '../base/exit-codes.ts'
 import { whenInterrupted } from '../base/interrupts.ts'
 import type { Output } from '../base/output.ts'
 import { checkFile, messageOf } from '../base/system-errors.ts'
-import { openTarget } from '../base/target.ts'
+import { withTarget } from '../base/target.ts'
 import { firstUnread } from '../first-record.ts'
 import {
   isSame,
@@ -207,12 +207,7 @@ async function keep(
 /** Which record of the target a driver cannot read, and why; null where it reads them. */
 async function unreadAt(target: string): Promise<string | null> {
   try {
-    const { dpu, close } = await openTarget(target, { writes: false })
-    try {
-      return await firstUnread(dpu)
-    } finally {
-      await close()
-    }
+    return await withTarget(target, { writes: false }, ({ dpu }) => firstUnread(dpu))
   } catch (error) {
     return messageOf(error)
   }

@@ -7,11 +7,12 @@
  */
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { placeFileOnce } from '../../../boards/tools/debian/once.ts'
 import { PerdureError } from '../../base/errors.ts'
+import { makeFolder } from '../base/folder.ts'
 import { checkFile } from '../base/system-errors.ts'
 
 const OWNER_ONLY = 0o600
@@ -77,7 +78,7 @@ export function developmentKey(): string {
   const configuration = XDG_CONFIG_HOME || join(homedir(), '.config')
   const path = join(configuration, 'perdure/development-key.pem')
   if (!existsSync(path)) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(path), 0o700)
     const aside = `${path}.${process.pid}`
     const { privateKey } = generateKeyPairSync('ed25519')
     writeFileSync(aside, privatePem(privateKey), { flag: 'wx', mode: OWNER_ONLY })

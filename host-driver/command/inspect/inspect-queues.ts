@@ -9,7 +9,7 @@ import type { QueueInfo, QueuesStatus } from '../../control/queues.ts'
 import { OK } from '../base/exit-codes.ts'
 import { Output } from '../base/output.ts'
 import { type Cell, facts, table, timeText } from '../base/table.ts'
-import { openTarget } from '../base/target.ts'
+import { withTarget } from '../base/target.ts'
 
 interface QueuesOptions {
   readonly json?: boolean
@@ -21,10 +21,8 @@ interface QueuesOptions {
 export async function inspectQueues(target: string, options: QueuesOptions): Promise<number> {
   const { json = false, engine, most } = options
   const output = new Output(json)
-  const looking = { writes: false, anyState: true, ...(engine && { engine }) }
-  const opened = await openTarget(target, looking)
-  try {
-    const { dpu } = opened
+  const looking = { writes: false, anyState: true, engine }
+  return await withTarget(target, looking, async ({ dpu }) => {
     const status = await dpu.queues()
     const inUse = await dpu.queuesInUse(most)
     if (json) {
@@ -40,9 +38,7 @@ export async function inspectQueues(target: string, options: QueuesOptions): Pro
     const more = status.used - inUse.length
     if (more > 0) output.print(`… and ${more} more; --most lists them`)
     return OK
-  } finally {
-    await opened.close()
-  }
+  })
 }
 
 function statusFacts(status: QueuesStatus): [string, Cell][] {

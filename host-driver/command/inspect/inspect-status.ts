@@ -10,10 +10,10 @@ import { PerdureError } from '../../base/errors.ts'
 import type { RegionInfo } from '../../control/part.ts'
 import type { Dpu } from '../../dpu.ts'
 import type { BlockState, ResidencyStatus, StatusPhase } from '../../status/residency-status.ts'
-import { DATA, LOST, OK } from '../base/exit-codes.ts'
 import { Output } from '../base/output.ts'
+import { sayEnd } from '../base/report.ts'
 import { bytesText } from '../base/table.ts'
-import { notServing, openTarget } from '../base/target.ts'
+import { withTarget } from '../base/target.ts'
 
 interface StatusOptions {
   readonly json?: boolean
@@ -45,10 +45,8 @@ const BLOCKS_PER_LINE = 64
 export async function inspectStatus(target: string, options: StatusOptions): Promise<number> {
   const { json = false, engine, region: names } = options
   const output = new Output(json)
-  const looking = { writes: false, anyState: true, ...(engine && { engine }) }
-  const opened = await openTarget(target, looking)
-  try {
-    const { dpu } = opened
+  const looking = { writes: false, anyState: true, engine }
+  return await withTarget(target, looking, async ({ dpu }) => {
     const part = await dpu.status()
     const serving = part.state === 'serving' || part.state === 'failedClosed'
     const regions: Shown[] = []
@@ -56,14 +54,8 @@ export async function inspectStatus(target: string, options: StatusOptions): Pro
     for (const name of all) regions.push(await look(dpu, name))
     if (json) output.printJson({ target, state: part.state, regions })
     else sayMaps(output, regions)
-    if (part.state === 'refused') {
-      output.fail(notServing(target, part.fault))
-      return DATA
-    }
-    return part.unsettled > 0 ? LOST : OK
-  } finally {
-    await opened.close()
-  }
+    return sayEnd(output, target, part)
+  })
 }
 
 /** The regions of the part, and the memory of the card's host that is offered. */

@@ -7,11 +7,10 @@ import type { Command } from 'commander'
 import { ArgumentError } from '../../base/errors.ts'
 import type { PartStatus, RegionInfo } from '../../control/part.ts'
 import { engineOption, names, wholeNumber } from '../base/arguments.ts'
-import { DATA, LOST, OK } from '../base/exit-codes.ts'
 import { Output } from '../base/output.ts'
-import { sayReport } from '../base/report.ts'
+import { sayEnd, sayReport } from '../base/report.ts'
 import { bytesText, facts, table } from '../base/table.ts'
-import { notServing, openTarget, TARGETS } from '../base/target.ts'
+import { TARGETS, withTarget } from '../base/target.ts'
 import { inspectQueues } from './inspect-queues.ts'
 import { inspectStatus } from './inspect-status.ts'
 
@@ -53,13 +52,8 @@ function lookOf({ queues, status, region }: Options): typeof inspect {
 
 async function inspect(target: string, { json = false, engine }: Options): Promise<number> {
   const output = new Output(json)
-  const opened = await openTarget(target, {
-    writes: false,
-    anyState: true,
-    ...(engine && { engine }),
-  })
-  try {
-    const { dpu } = opened
+  const looking = { writes: false, anyState: true, engine }
+  return await withTarget(target, looking, async ({ dpu }) => {
     const part = await dpu.status()
     const serving = part.state === 'serving' || part.state === 'failedClosed'
     const regions = serving ? await dpu.regions() : []
@@ -78,14 +72,8 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
       output.print(met.length === 0 ? 'no faults met' : 'faults met since the start:')
       for (const line of met.length === 0 ? [] : facts(met)) output.print(`  ${line}`)
     }
-    if (part.state === 'refused') {
-      output.fail(notServing(target, part.fault))
-      return DATA
-    }
-    return part.unsettled > 0 ? LOST : OK
-  } finally {
-    await opened.close()
-  }
+    return sayEnd(output, target, part)
+  })
 }
 
 /** What a record outlives that is acknowledged as durable. */

@@ -14,8 +14,8 @@ export class WireCompletions implements CompletionPort {
   failed = false
   onReady: () => void = () => {}
   onFailed: () => void = () => {}
-  /** Queues that have it. */
-  users = 0
+  /** Queue pairs that have it. */
+  readonly users: Set<object> = new Set<object>()
   private readonly entries: WorkCompletion[] = []
   private armed = false
 
@@ -48,7 +48,7 @@ export class WireCompletions implements CompletionPort {
   }
 
   destroy(): Promise<void> {
-    if (this.users === 0) return Promise.resolve()
+    if (this.users.size === 0) return Promise.resolve()
     return Promise.reject(new RefusedError('QUEUE_BUSY', 0, 'destroy a completion queue'))
   }
 }

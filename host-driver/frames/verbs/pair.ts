@@ -10,7 +10,7 @@
 
 import { READ } from '../../../firmware/transport/requester.ts'
 import { ArgumentError } from '../../base/errors.ts'
-import { completionOf, receivedOf } from '../../verbs/requests.ts'
+import { completionOf, grantedOf, receivedOf } from '../../verbs/requests.ts'
 import type { Message, Receives } from '../../way/inbox.ts'
 import { FLUSHED, type JobEnd } from '../../way/jobs.ts'
 import { QueueFull } from '../../way/queue-errors.ts'
@@ -66,8 +66,8 @@ export class WirePair implements PairPort, Receives {
     this.options = options
     this.sendCq = ownPort(options.sendCq)
     this.recvCq = ownPort(options.recvCq)
-    this.sendCq.users++
-    this.recvCq.users++
+    this.sendCq.users.add(this)
+    this.recvCq.users.add(this)
   }
 
   check(): void {}
@@ -77,12 +77,8 @@ export class WirePair implements PairPort, Receives {
       throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: over a wire there is a peer`)
     }
     const { session, jobOptions } = this.ground
-    const granted = {
-      ...{ queuePair: peer.destQpNum, firstPsn: peer.sqPsn },
-      ...{ incarnation: peer.incarnation, pathMtu: peer.pathMtu },
-    }
     const receive = { inbox: this, firstPsn: peer.rqPsn }
-    const jobs = new WireJobs(session, this.qpNum, granted, { ...jobOptions, receive })
+    const jobs = new WireJobs(session, this.qpNum, grantedOf(peer), { ...jobOptions, receive })
     jobs.onIdle = () => this.pump()
     jobs.onBroken = () => this.fail('')
     this.jobs = jobs
@@ -112,8 +108,8 @@ export class WirePair implements PairPort, Receives {
 
   async destroy(): Promise<void> {
     this.fail('')
-    this.sendCq.users--
-    this.recvCq.users--
+    this.sendCq.users.delete(this)
+    this.recvCq.users.delete(this)
   }
 
   /** Gives the requester as much as it has room for. */

@@ -10,9 +10,9 @@ import { CLIENTS } from '../../../firmware/board/limits.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { has, PERSIST } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { printPacket } from '../../../firmware/wire/print.ts'
 import { RETH_RKEY } from '../../../firmware/wire/reth.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
+import { printPacket } from '../../../host-driver/command/capture/print.ts'
 import { seal } from '../../../host-driver/frames/frames.ts'
 import {
   connect,

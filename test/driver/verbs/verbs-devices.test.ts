@@ -440,6 +440,21 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     expect(mr.read(0, 8)).toEqual(new Uint8Array(8))
   })
 
+  test('a queue pair that is destroyed twice gives back nothing of another one', async () => {
+    const b = await bench(name)
+    const { cq, qp, pd, verbs } = b
+    const other = await pd.createQp({ sendCq: cq, recvCq: cq })
+    await verbs.connect(other)
+    await qp.destroy()
+    await qp.destroy()
+    await expect(cq.destroy()).rejects.toMatchObject({ fault: 'QUEUE_BUSY' })
+    const sgList = [b.mr.sge(0, 8)]
+    other.postSend({ wrId: 1n, opcode: 'RDMA_WRITE', flags: SIGNALED, ...at(b, 0), sgList })
+    expect(await completions(b, 1)).toMatchObject([{ wrId: 1n, status: 'SUCCESS' }])
+    await other.destroy()
+    await cq.destroy()
+  })
+
   test('H4: when the power goes everything ends once, and can be made again', async () => {
     const b = await bench(name)
     const { way, dpu, verbs, mr, qp, cq, events } = b

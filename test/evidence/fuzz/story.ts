@@ -2,7 +2,7 @@
 
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { printPacket } from '../../../firmware/wire/print.ts'
+import { printPacket } from '../../../host-driver/command/capture/print.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import type { Replayed } from '../stage.ts'
 import type { Arena } from './arena.ts'

@@ -24,7 +24,6 @@ import {
   isInBitmap,
   PAETH_BYTES,
   type Paeth,
-  writePaeth,
 } from '../../../firmware/wire/persist-ack.ts'
 import {
   ACK,
@@ -40,6 +39,7 @@ import {
   readData,
   response,
 } from '../../support/peers/requester-peer.ts'
+import { writePaeth } from '../../support/wire/headers.ts'
 
 const MEDIA = 0x81
 const NOT_TOLD = 0x84

@@ -5,13 +5,13 @@
 
 import { expect, test } from 'vitest'
 import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../../../firmware/medium/region.ts'
-import { readAnnouncement } from '../../../firmware/wire/announcement.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { Card, dataOf, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
 import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import { frameOf } from '../../support/wire/frames.ts'
+import { readAnnouncement } from '../../support/wire/headers.ts'
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 const LENGTH = 65536

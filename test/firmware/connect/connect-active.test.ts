@@ -22,7 +22,7 @@ import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, dataOf, type Sent } from '../../support/cards/card.ts'
-import { madFrame, message, messagesOf, PORT, publish } from '../../support/wire/cm.ts'
+import { madFrame, message, messagesOf, PORT, publish, putMra } from '../../support/wire/cm.ts'
 import { hex, hexOf } from '../../support/wire/frames.ts'
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
 import { CAPTURES } from '../../support/wire/vectors.ts'
@@ -327,7 +327,7 @@ describe('an active side alone', () => {
 
   test('an MRA of its REQ puts the repetition off', () => {
     const { active, sent } = alone()
-    const mra = from(cm.CM_MRA, 5, (bytes, at) => cm.putMra(bytes, at, cm.MESSAGE_REQ, 20))
+    const mra = from(cm.CM_MRA, 5, (bytes, at) => putMra(bytes, at, cm.MESSAGE_REQ, 20))
     expect(takeMessage(active, mra, 0, 0)).toBe(EVENT_NONE)
     expect(tickActive(active, cm.codedUs(20))).toBe(EVENT_NONE)
     expect(sent).toHaveLength(1)

@@ -36,6 +36,7 @@ import {
   madFrame,
   message,
   publish,
+  putMra,
   repOf,
   reqFrame,
   reqOf,
@@ -135,7 +136,7 @@ test('a peer that needs its time after it has said RTU has all the time there is
   card.serve(rtu(CLIENT, rep))
   const bytes = message(cm.CM_MRA, CLIENT.transaction, (body, at) => {
     cm.writeIds(body, at, { localId: CLIENT.localId, remoteId: rep.localId })
-    cm.putMra(body, at, cm.MESSAGE_REP, 20)
+    putMra(body, at, cm.MESSAGE_REP, 20)
   })
   expect(card.serve(madFrame(bytes))).toEqual([])
   expect(card.counter('CONNECTION_FORM')).toBe(0)

@@ -38,6 +38,7 @@ import {
   messagesOf,
   PORT,
   publish,
+  putMra,
   rejOf,
   repOf,
   reqFrame,
@@ -337,7 +338,7 @@ describe('when a message is lost', () => {
     const card = served()
     const rep = repOf(card.serve(reqFrame(CLIENT)))
     const mra = idsFrame(CLIENT, cm.CM_MRA, rep.localId, (bytes, at) =>
-      cm.putMra(bytes, at, cm.MESSAGE_REP, 22),
+      putMra(bytes, at, cm.MESSAGE_REP, 22),
     )
     card.serve(mra)
     expect(card.pass(PERIOD_US + cm.codedUs(22) - 100)).toEqual([])

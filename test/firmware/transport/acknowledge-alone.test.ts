@@ -56,9 +56,9 @@ import {
 } from '../../../firmware/transport/queue-pair.ts'
 import { AETH_BYTES } from '../../../firmware/wire/aeth.ts'
 import { u16 } from '../../../firmware/wire/bytes.ts'
-import { ETHERNET_BYTES, writeEthernet } from '../../../firmware/wire/ethernet.ts'
-import { blankIpv4, IPV4_BYTES, readIpv4, writeIpv4 } from '../../../firmware/wire/ipv4.ts'
-import { blankIpv6, IPV6_BYTES, readIpv6, writeIpv6 } from '../../../firmware/wire/ipv6.ts'
+import { ETHERNET_BYTES } from '../../../firmware/wire/ethernet.ts'
+import { blankIpv4, IPV4_BYTES, writeIpv4 } from '../../../firmware/wire/ipv4.ts'
+import { IPV6_BYTES } from '../../../firmware/wire/ipv6.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
   CNP,
@@ -77,7 +77,7 @@ import {
   MECHANISM_VOLATILE,
   type Paeth,
 } from '../../../firmware/wire/persist-ack.ts'
-import { blankUdp, readUdp, writeUdp } from '../../../firmware/wire/udp.ts'
+import { blankUdp, writeUdp } from '../../../firmware/wire/udp.ts'
 import { batchFrames, statuses } from '../../support/cards/batch-card.ts'
 import {
   Card,
@@ -90,6 +90,14 @@ import {
 } from '../../support/cards/card.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { type FrameParts, frameOf, hex, hexOf, writeIcrc } from '../../support/wire/frames.ts'
+import {
+  blankIpv6,
+  readIpv4,
+  readIpv6,
+  readUdp,
+  writeEthernet,
+  writeIpv6,
+} from '../../support/wire/headers.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
 /** The way of a frame: from whom to whom, and the class of its traffic. */

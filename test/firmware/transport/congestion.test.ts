@@ -5,11 +5,11 @@
 
 import { expect, test } from 'vitest'
 import { NOTIFICATION_US } from '../../../firmware/board/limits.ts'
-import { icrcReference } from '../../../firmware/wire/icrc.ts'
 import { CNP } from '../../../firmware/wire/opcode.ts'
 import { bytesCard } from '../../support/cards/bytes-card.ts'
 import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
 import { frameOf, hexOf, icrcIn, writeIcrc } from '../../support/wire/frames.ts'
+import { icrcReference } from '../../support/wire/icrc-reference.ts'
 import { connectIpv6, lines, sendFrames, writeFrames } from '../../support/wire/requests.ts'
 import { VECTORS } from '../../support/wire/vectors.ts'
 

@@ -18,7 +18,7 @@ import { nextTimerUs, pump, tick } from '../../../firmware/transport/sender.ts'
 import { writeAeth } from '../../../firmware/wire/aeth.ts'
 import { OPCODES, PERSIST_ACK, RC_WRITE_ONLY } from '../../../firmware/wire/opcode.ts'
 import { blankPweth } from '../../../firmware/wire/persist.ts'
-import { blankPaeth, writePaeth } from '../../../firmware/wire/persist-ack.ts'
+import { blankPaeth } from '../../../firmware/wire/persist-ack.ts'
 import {
   answer,
   ask,
@@ -30,6 +30,7 @@ import {
   response,
   told,
 } from '../../support/peers/requester-peer.ts'
+import { writePaeth } from '../../support/wire/headers.ts'
 
 const NAK_ACCESS = 0x62
 /** A receiver that is not ready. */

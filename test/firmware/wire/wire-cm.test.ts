@@ -19,8 +19,9 @@ import {
   writeLibrpma,
 } from '../../../firmware/wire/librpma.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { printPacket } from '../../../firmware/wire/print.ts'
-import { printCm } from '../../../firmware/wire/print-cm.ts'
+import { printPacket } from '../../../host-driver/command/capture/print.ts'
+import { printCm } from '../../../host-driver/command/capture/print-cm.ts'
+import { putMra } from '../../support/wire/cm.ts'
 import { hexOf, unwritten } from '../../support/wire/frames.ts'
 import { CAPTURES, VECTORS } from '../../support/wire/vectors.ts'
 
@@ -101,7 +102,7 @@ function encodedAgain(mad: Uint8Array): Uint8Array {
   }
   if (header.attribute === cm.CM_DREQ) cm.putDreqQpn(out, at, cm.dreqQpn(mad, at))
   if (header.attribute === cm.CM_MRA) {
-    cm.putMra(out, at, cm.mraMessage(mad, at), cm.mraTimeout(mad, at))
+    putMra(out, at, cm.mraMessage(mad, at), cm.mraTimeout(mad, at))
   }
   return out
 }

@@ -19,7 +19,7 @@ import {
   WRONG_TRANSPORT,
 } from '../../../firmware/board/fault.ts'
 import { FRAME_BYTES_MAX } from '../../../firmware/board/limits.ts'
-import { ICRC_BYTES, icrcReference } from '../../../firmware/wire/icrc.ts'
+import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import {
   CNP,
   has,
@@ -47,6 +47,7 @@ import {
 } from '../../../firmware/wire/packet.ts'
 import { blankReth } from '../../../firmware/wire/reth.ts'
 import { frameOf, hex, unwritten } from '../../support/wire/frames.ts'
+import { icrcReference } from '../../support/wire/icrc-reference.ts'
 import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/wire/vectors.ts'
 
 function check(bytes: Uint8Array, length: number = bytes.length): Fault {

@@ -5,18 +5,18 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { fillIcrc, icrcGood } from '../../../boards/software/icrc.ts'
+import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
+import { OPCODES, RC_FLUSH, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
+import { frameOf, hex, hexOf, icrcIn, unwritten } from '../../support/wire/frames.ts'
 import {
-  ICRC_BYTES,
   ICRC_MASKED_BYTES_IPV4,
   ICRC_MASKED_BYTES_IPV6,
   ICRC_MASKS_IPV4,
   ICRC_MASKS_IPV6,
   icrcReference,
   ROUTE_HEADER_BYTES,
-} from '../../../firmware/wire/icrc.ts'
-import { OPCODES, RC_FLUSH, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { frameOf, hex, hexOf, icrcIn, unwritten } from '../../support/wire/frames.ts'
+} from '../../support/wire/icrc-reference.ts'
 import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/wire/vectors.ts'
 
 /** Every frame that was made by others. */

@@ -9,7 +9,7 @@ import { blankAtomic, readAtomic } from '../../../firmware/wire/atomic.ts'
 import { BTH_CONGESTION } from '../../../firmware/wire/bth.ts'
 import { blankDeth, readDeth } from '../../../firmware/wire/deth.ts'
 import { blankFeth, readFeth } from '../../../firmware/wire/feth.ts'
-import { ICRC_BYTES, icrcReference } from '../../../firmware/wire/icrc.ts'
+import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import { blankIeth, readIeth } from '../../../firmware/wire/ieth.ts'
 import { blankImmdt, readImmdt } from '../../../firmware/wire/immdt.ts'
 import { OPCODES, PAYLOAD_NONE, RC_FLUSH } from '../../../firmware/wire/opcode.ts'
@@ -21,6 +21,7 @@ import {
 } from '../../../firmware/wire/packet.ts'
 import { blankReth, readReth } from '../../../firmware/wire/reth.ts'
 import { encodedAgain, hexOf, icrcIn, unwritten } from '../../support/wire/frames.ts'
+import { icrcReference } from '../../support/wire/icrc-reference.ts'
 import {
   CAPTURES,
   type Decode,

@@ -20,7 +20,6 @@ import {
   readAtomic,
   readAtomicAck,
   writeAtomic,
-  writeAtomicAck,
 } from '../../../firmware/wire/atomic.ts'
 import {
   BSETH_BYTES,
@@ -30,7 +29,7 @@ import {
   SIZE_OFFERED,
   writeBseth,
 } from '../../../firmware/wire/block-size.ts'
-import { BTH_BYTES, blankBth, readBth, writeBth } from '../../../firmware/wire/bth.ts'
+import { BTH_BYTES, blankBth, writeBth } from '../../../firmware/wire/bth.ts'
 import { putU16, putU24, putU32, u16, u24, u32 } from '../../../firmware/wire/bytes.ts'
 import {
   blankDeth,
@@ -39,13 +38,7 @@ import {
   readDeth,
   writeDeth,
 } from '../../../firmware/wire/deth.ts'
-import {
-  blankEthernet,
-  ETHERNET_BYTES,
-  ETHERTYPE_IPV6,
-  readEthernet,
-  writeEthernet,
-} from '../../../firmware/wire/ethernet.ts'
+import { ETHERNET_BYTES, ETHERTYPE_IPV6 } from '../../../firmware/wire/ethernet.ts'
 import {
   blankFeth,
   FETH_BYTES,
@@ -61,11 +54,10 @@ import {
   blankIpv4,
   IPV4_BYTES,
   ipv4Checksum,
-  readIpv4,
   writeIpv4,
   writeIpv4Length,
 } from '../../../firmware/wire/ipv4.ts'
-import { blankIpv6, IPV6_BYTES, readIpv6, writeIpv6 } from '../../../firmware/wire/ipv6.ts'
+import { IPV6_BYTES } from '../../../firmware/wire/ipv6.ts'
 import {
   ATTRIBUTE_OPEN,
   blankMad,
@@ -103,7 +95,6 @@ import {
   MECHANISM_LOCAL_FLUSH,
   PAETH_BYTES,
   readPaeth,
-  writePaeth,
 } from '../../../firmware/wire/persist-ack.ts'
 import {
   blankPqeth,
@@ -119,8 +110,21 @@ import {
   writePfeth,
 } from '../../../firmware/wire/prefetch.ts'
 import { blankReth, RETH_BYTES, readReth, writeReth } from '../../../firmware/wire/reth.ts'
-import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../../../firmware/wire/udp.ts'
+import { blankUdp, UDP_BYTES, writeUdp } from '../../../firmware/wire/udp.ts'
 import { hex, hexOf, unwritten } from '../../support/wire/frames.ts'
+import {
+  blankEthernet,
+  blankIpv6,
+  readBth,
+  readEthernet,
+  readIpv4,
+  readIpv6,
+  readUdp,
+  writeAtomicAck,
+  writeEthernet,
+  writeIpv6,
+  writePaeth,
+} from '../../support/wire/headers.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 /** Bytes in front of a header under test, and behind it: nothing may touch them. */

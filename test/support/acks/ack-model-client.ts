@@ -18,7 +18,8 @@ import { nextTimerUs, pump, tick } from '../../../firmware/transport/sender.ts'
 import { writeAeth } from '../../../firmware/wire/aeth.ts'
 import { OPCODES, PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, type Packet } from '../../../firmware/wire/packet.ts'
-import { blankPaeth, writePaeth } from '../../../firmware/wire/persist-ack.ts'
+import { blankPaeth } from '../../../firmware/wire/persist-ack.ts'
+import { writePaeth } from '../wire/headers.ts'
 import type { Belief, ClientSide, Step } from './ack-model-sides.ts'
 
 export const PATH_MTU = 256

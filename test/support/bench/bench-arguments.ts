@@ -1,10 +1,17 @@
-/** The command line of a bench whose options are numbers. */
+/** The command line of a bench: the help that it asks for, and options that are numbers. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 /** What was asked for: each number, and whether the figures are wanted as JSON. */
 export type Wishes<Name extends string> = Readonly<Record<Name, number>> & {
   readonly json: boolean
+}
+
+/** Whether help is asked for; then it has been said, on stdout. */
+export function hasHelped(args: readonly string[], help: string): boolean {
+  const asks = args.includes('--help') || args.includes('-h')
+  if (asks) process.stdout.write(help)
+  return asks
 }
 
 /**

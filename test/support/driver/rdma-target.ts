@@ -10,7 +10,7 @@ import { icrcGood, icrcGoodLinuxFlush } from '../../../boards/software/icrc.ts'
 import { PASS } from '../../../firmware/board/fault.ts'
 import { packetsOf, psnAdd, psnBehind, psnDistance } from '../../../firmware/transport/psn.ts'
 import { SYNDROME_ACK, writeAeth } from '../../../firmware/wire/aeth.ts'
-import { blankAtomic, readAtomic, writeAtomicAck } from '../../../firmware/wire/atomic.ts'
+import { blankAtomic, readAtomic } from '../../../firmware/wire/atomic.ts'
 import { BTH_BYTES } from '../../../firmware/wire/bth.ts'
 import { blankFeth, readFeth, SELECT_REGION } from '../../../firmware/wire/feth.ts'
 import * as op from '../../../firmware/wire/opcode.ts'
@@ -23,6 +23,7 @@ import {
 import { blankReth, type Reth, readReth } from '../../../firmware/wire/reth.ts'
 import type { Endpoint } from '../../../host-driver/base/wire.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from '../../../host-driver/frames/frames.ts'
+import { writeAtomicAck } from '../wire/headers.ts'
 
 export interface TargetOptions {
   readonly own: Endpoint

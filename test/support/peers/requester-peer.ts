@@ -17,7 +17,6 @@ import {
 } from '../../../firmware/transport/requester.ts'
 import { pump } from '../../../firmware/transport/sender.ts'
 import { writeAeth } from '../../../firmware/wire/aeth.ts'
-import { writeAtomicAck } from '../../../firmware/wire/atomic.ts'
 import {
   CNP,
   OPCODES,
@@ -27,7 +26,8 @@ import {
   RC_READ_RESPONSE_ONLY,
 } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, type Packet } from '../../../firmware/wire/packet.ts'
-import { blankPaeth, type Paeth, writePaeth } from '../../../firmware/wire/persist-ack.ts'
+import { blankPaeth, type Paeth } from '../../../firmware/wire/persist-ack.ts'
+import { writeAtomicAck, writePaeth } from '../wire/headers.ts'
 
 export const ACK = 0x1f
 export const INCARNATION = 7

@@ -6,11 +6,11 @@
  * write pointer, and only while the queue is not locked; every element has to be whole.
  */
 
+import type { HostPort, SharedMemory } from '../../../boards/host-port.ts'
 import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { RefusedError } from '../../../host-driver/base/errors.ts'
-import type { HostPort, SharedMemory } from '../../../host-driver/card/host-port.ts'
 import { FifoDoorbell } from '../../../host-driver/card/queues/doorbell.ts'
 import { Layout } from '../../../host-driver/card/queues/layout.ts'
 import {

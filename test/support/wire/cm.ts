@@ -10,6 +10,12 @@ import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import type { Card, Sent } from '../cards/card.ts'
 import { frameOf, hex } from './frames.ts'
 
+/** Writes what an MRA says at `at`: which message it answers, and the code of a time. */
+export function putMra(bytes: Uint8Array, at: number, message: number, timeout: number): void {
+  bytes[at + 8] = message << 6
+  bytes[at + 9] = timeout << 3
+}
+
 /** A client's side of one connection. */
 export interface Client {
   readonly ipVersion: 4 | 6

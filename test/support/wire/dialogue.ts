@@ -23,13 +23,14 @@ import { prepareTemplate } from '../../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import type { QueuePair } from '../../../firmware/transport/queue-pair.ts'
 import { blankAeth, readAeth } from '../../../firmware/wire/aeth.ts'
-import { blankBth, readBth } from '../../../firmware/wire/bth.ts'
+import { blankBth } from '../../../firmware/wire/bth.ts'
 import { ETH_DESTINATION, MAC_BYTES } from '../../../firmware/wire/ethernet.ts'
 import { IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION } from '../../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { FACTS, type Sent, sentOf } from '../cards/card.ts'
 import { hex, hexOf } from './frames.ts'
+import { readBth } from './headers.ts'
 
 /** How a conversation begins. */
 export interface Beginning {

@@ -13,26 +13,18 @@ import {
   readAtomic,
   readAtomicAck,
   writeAtomic,
-  writeAtomicAck,
 } from '../../../firmware/wire/atomic.ts'
 import { type Bseth, blankBseth, readBseth, writeBseth } from '../../../firmware/wire/block-size.ts'
-import { BTH_BYTES, type Bth, blankBth, readBth, writeBth } from '../../../firmware/wire/bth.ts'
+import { BTH_BYTES, type Bth, blankBth, writeBth } from '../../../firmware/wire/bth.ts'
 import { u16 } from '../../../firmware/wire/bytes.ts'
 import { blankDeth, type Deth, readDeth, writeDeth } from '../../../firmware/wire/deth.ts'
-import {
-  blankEthernet,
-  ETHERNET_BYTES,
-  ETHERTYPE_IPV4,
-  ETHERTYPE_IPV6,
-  readEthernet,
-  writeEthernet,
-} from '../../../firmware/wire/ethernet.ts'
+import { ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6 } from '../../../firmware/wire/ethernet.ts'
 import { blankFeth, type Feth, readFeth, writeFeth } from '../../../firmware/wire/feth.ts'
-import { ICRC_BYTES, icrcReference } from '../../../firmware/wire/icrc.ts'
+import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import { blankIeth, type Ieth, readIeth, writeIeth } from '../../../firmware/wire/ieth.ts'
 import { blankImmdt, type Immdt, readImmdt, writeImmdt } from '../../../firmware/wire/immdt.ts'
-import { blankIpv4, IPV4_BYTES, readIpv4, writeIpv4 } from '../../../firmware/wire/ipv4.ts'
-import { blankIpv6, IPV6_BYTES, readIpv6, writeIpv6 } from '../../../firmware/wire/ipv6.ts'
+import { blankIpv4, IPV4_BYTES, writeIpv4 } from '../../../firmware/wire/ipv4.ts'
+import { IPV6_BYTES } from '../../../firmware/wire/ipv6.ts'
 import {
   blankMseth,
   type Mseth,
@@ -49,12 +41,7 @@ import {
   readPweth,
   writePweth,
 } from '../../../firmware/wire/persist.ts'
-import {
-  blankPaeth,
-  type Paeth,
-  readPaeth,
-  writePaeth,
-} from '../../../firmware/wire/persist-ack.ts'
+import { blankPaeth, type Paeth, readPaeth } from '../../../firmware/wire/persist-ack.ts'
 import {
   blankPqeth,
   type Pqeth,
@@ -63,7 +50,21 @@ import {
 } from '../../../firmware/wire/persist-query.ts'
 import { blankPfeth, type Pfeth, readPfeth, writePfeth } from '../../../firmware/wire/prefetch.ts'
 import { blankReth, type Reth, readReth, writeReth } from '../../../firmware/wire/reth.ts'
-import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../../../firmware/wire/udp.ts'
+import { blankUdp, UDP_BYTES, writeUdp } from '../../../firmware/wire/udp.ts'
+import {
+  blankEthernet,
+  blankIpv6,
+  readBth,
+  readEthernet,
+  readIpv4,
+  readIpv6,
+  readUdp,
+  writeAtomicAck,
+  writeEthernet,
+  writeIpv6,
+  writePaeth,
+} from './headers.ts'
+import { icrcReference } from './icrc-reference.ts'
 
 /** A buffer that shows what was not written. */
 export function unwritten(length: number): Uint8Array {

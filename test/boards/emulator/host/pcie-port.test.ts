@@ -18,6 +18,7 @@ import {
 } from '../../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedDpu } from '../../../../boards/emulator/run/dpu.ts'
+import { ForbiddenAccess, type HostPort } from '../../../../boards/host-port.ts'
 import { NO_CARD } from '../../../../boards/port/registers.ts'
 import {
   PORT_AT,
@@ -35,7 +36,6 @@ import { DOORBELLS, LINE_BYTES } from '../../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../../firmware/board/memory-map.ts'
 import * as header from '../../../../firmware/host/header-page.ts'
 import { Z3_POINTER, ZONE1_BYTES, ZONE3_BYTES } from '../../../../firmware/host/queue-info.ts'
-import { ForbiddenAccess, type HostPort } from '../../../../host-driver/card/host-port.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const RAM_BYTES = 65536

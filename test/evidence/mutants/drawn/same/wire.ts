@@ -10,12 +10,6 @@ export const WIRE: readonly Equivalent[] = [
     because: 'a header is read into it before anybody looks at it',
   },
   {
-    at: 'wire/persist-ack.ts writePaeth',
-    line: 'bytes[at + PAETH_LAST_PSN] = 0 putU24(bytes, at + PAETH_LAST_PSN + 1, from.lastPsn)',
-    mutant: ';putU24(bytes, at + PAETH_LAST_PSN + 1, from.lastPsn) ;bytes[at + PAETH_LAST_PSN] = 0',
-    because: 'a byte, and the three behind it',
-  },
-  {
     at: 'wire/announcement.ts writeAnnouncement',
     line:
       'putU32(bytes, at + ADDRESS + 4, from.addressLow) ' +

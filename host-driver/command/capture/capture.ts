@@ -7,11 +7,11 @@ import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
-import { printPacket } from '../../../firmware/wire/print.ts'
 import { PerdureError } from '../../base/errors.ts'
 import { type CapturedFrame, readPcap } from '../../way/pcap.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
+import { printPacket } from './print.ts'
 
 export function addCapture(program: Command): void {
   program

@@ -3,8 +3,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { NO_REGION, PASS } from '../../../firmware/board/fault.ts'
-import { blankReq, CM_REQ, writeIds, writeReq } from '../../../firmware/wire/cm.ts'
+import { NO_REGION, PASS } from '../../firmware/board/fault.ts'
+import { blankReq, CM_REQ, writeIds, writeReq } from '../../firmware/wire/cm.ts'
 import {
   ATTRIBUTE_CONNECT,
   ATTRIBUTE_OPEN,
@@ -14,7 +14,7 @@ import {
   METHOD_SET,
   STATUS_REFUSED,
   writeMad,
-} from '../../../firmware/wire/management.ts'
+} from '../../firmware/wire/management.ts'
 import {
   ASSOCIATE,
   BLOCK_SIZE,
@@ -31,13 +31,13 @@ import {
   UD_SEND_ONLY,
   WRITE_PERSIST_FIRST,
   WRITE_PERSIST_ONLY,
-} from '../../../firmware/wire/opcode.ts'
-import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { printPacket } from '../../../firmware/wire/print.ts'
-import { blankReth } from '../../../firmware/wire/reth.ts'
-import { message } from '../../support/wire/cm.ts'
-import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
-import { VECTORS } from '../../support/wire/vectors.ts'
+} from '../../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
+import { blankReth } from '../../firmware/wire/reth.ts'
+import { printPacket } from '../../host-driver/command/capture/print.ts'
+import { message } from '../support/wire/cm.ts'
+import { type FrameParts, frameOf } from '../support/wire/frames.ts'
+import { VECTORS } from '../support/wire/vectors.ts'
 
 function lineOf(bytes: Uint8Array): string {
   const packet = blankPacket()

@@ -1,9 +1,9 @@
 /**
- * One line about a message of RDMA-CM, for traces and tests; nothing on the packet path uses it.
+ * What the line of a packet says about a message of RDMA-CM.
  */
 
-import { PASS } from '../board/fault.ts'
-import * as cm from './cm.ts'
+import { PASS } from '../../../firmware/board/fault.ts'
+import * as cm from '../../../firmware/wire/cm.ts'
 
 const NAMES = new Map([
   [cm.CM_REQ, 'REQ'],
@@ -15,7 +15,7 @@ const NAMES = new Map([
   [cm.CM_DREP, 'DREP'],
 ])
 
-function hexOf(v: number): string {
+export function hex(v: number): string {
   return `0x${v.toString(16)}`
 }
 
@@ -24,7 +24,7 @@ export function printCm(words: string[], bytes: Uint8Array, at: number, length: 
   if (cm.cmFault(bytes, at, length) !== PASS) return false
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, bytes, at)
-  words.push('CM', NAMES.get(header.attribute) ?? hexOf(header.attribute))
+  words.push('CM', NAMES.get(header.attribute) ?? hex(header.attribute))
   const body = at + cm.CM_BODY
   if (header.attribute === cm.CM_REQ) {
     printReq(words, bytes, body)
@@ -32,9 +32,9 @@ export function printCm(words: string[], bytes: Uint8Array, at: number, length: 
   }
   const ids = { localId: 0, remoteId: 0 }
   cm.readIds(ids, bytes, body)
-  words.push('id', hexOf(ids.localId), 'to', hexOf(ids.remoteId))
+  words.push('id', hex(ids.localId), 'to', hex(ids.remoteId))
   if (header.attribute === cm.CM_REP) printRep(words, bytes, body)
-  if (header.attribute === cm.CM_DREQ) words.push('qp', hexOf(cm.dreqQpn(bytes, body)))
+  if (header.attribute === cm.CM_DREQ) words.push('qp', hex(cm.dreqQpn(bytes, body)))
   if (header.attribute === cm.CM_REJ) {
     const rej = cm.blankRej()
     cm.readRej(rej, bytes, body)
@@ -47,14 +47,14 @@ function printReq(words: string[], bytes: Uint8Array, at: number): void {
   const req = cm.blankReq()
   cm.readReq(req, bytes, at)
   const tcp = req.serviceHigh === cm.SERVICE_HIGH && (req.serviceLow & ~0xffff) === cm.SERVICE_TCP
-  words.push('id', hexOf(req.localId))
-  words.push(tcp ? `port ${req.serviceLow & 0xffff}` : `service ${hexOf(req.serviceLow)}`)
-  words.push('from qp', hexOf(req.qpn), 'psn', String(req.startingPsn))
+  words.push('id', hex(req.localId))
+  words.push(tcp ? `port ${req.serviceLow & 0xffff}` : `service ${hex(req.serviceLow)}`)
+  words.push('from qp', hex(req.qpn), 'psn', String(req.startingPsn))
   words.push('mtu', String(cm.mtuOfCode(req.pathMtu)))
 }
 
 function printRep(words: string[], bytes: Uint8Array, at: number): void {
   const rep = cm.blankRep()
   cm.readRep(rep, bytes, at)
-  words.push('from qp', hexOf(rep.qpn), 'psn', String(rep.startingPsn))
+  words.push('from qp', hex(rep.qpn), 'psn', String(rep.startingPsn))
 }

@@ -6,29 +6,38 @@
  * are hex, numbers that count are decimal. It judges nothing: odd values are shown as they are.
  *
  *   WRITE_PERSIST Only qp 0x11 psn 256 va 0x700000000 key 0x1234 64 B op 7 wait 2 slot
- *
- * This is not on the packet path: it allocates as it likes.
  */
 
-import { FAULTS, PASS } from '../board/fault.ts'
-import { blankAeth, KIND_ACK, KIND_RNR, readAeth, SYNDROME_KIND } from './aeth.ts'
-import { blankAtomic, blankAtomicAck, readAtomic, readAtomicAck } from './atomic.ts'
-import { blankBseth, readBseth } from './block-size.ts'
-import { u32 } from './bytes.ts'
-import { blankDeth, readDeth } from './deth.ts'
+import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
+import {
+  blankAeth,
+  KIND_ACK,
+  KIND_RNR,
+  readAeth,
+  SYNDROME_KIND,
+} from '../../../firmware/wire/aeth.ts'
+import {
+  blankAtomic,
+  blankAtomicAck,
+  readAtomic,
+  readAtomicAck,
+} from '../../../firmware/wire/atomic.ts'
+import { blankBseth, readBseth } from '../../../firmware/wire/block-size.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
+import { blankDeth, readDeth } from '../../../firmware/wire/deth.ts'
 import {
   blankFeth,
   PLACEMENT_GLOBAL,
   PLACEMENT_PERSISTENT,
   readFeth,
   SELECT_REGION,
-} from './feth.ts'
-import { blankIeth, readIeth } from './ieth.ts'
-import { blankImmdt, readImmdt } from './immdt.ts'
-import * as management from './management.ts'
-import { blankMseth, FORM_BITMAP, readMseth } from './memory-status.ts'
-import type { OpcodeRow } from './opcode.ts'
-import type { Packet } from './packet.ts'
+} from '../../../firmware/wire/feth.ts'
+import { blankIeth, readIeth } from '../../../firmware/wire/ieth.ts'
+import { blankImmdt, readImmdt } from '../../../firmware/wire/immdt.ts'
+import * as management from '../../../firmware/wire/management.ts'
+import { blankMseth, FORM_BITMAP, readMseth } from '../../../firmware/wire/memory-status.ts'
+import type { OpcodeRow } from '../../../firmware/wire/opcode.ts'
+import type { Packet } from '../../../firmware/wire/packet.ts'
 import {
   blankPweth,
   CONDITION_EXPECT,
@@ -37,7 +46,7 @@ import {
   PWETH_BYTES,
   type Pweth,
   readPweth,
-} from './persist.ts'
+} from '../../../firmware/wire/persist.ts'
 import {
   BITMAP_WORDS_MAX,
   blankPaeth,
@@ -47,11 +56,11 @@ import {
   readBitmap,
   readPaeth,
   STATUS_DURABLE,
-} from './persist-ack.ts'
-import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from './persist-query.ts'
-import { blankPfeth, readPfeth } from './prefetch.ts'
-import { printCm } from './print-cm.ts'
-import { blankReth, readReth } from './reth.ts'
+} from '../../../firmware/wire/persist-ack.ts'
+import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from '../../../firmware/wire/persist-query.ts'
+import { blankPfeth, readPfeth } from '../../../firmware/wire/prefetch.ts'
+import { blankReth, readReth } from '../../../firmware/wire/reth.ts'
+import { hex, printCm } from './print-cm.ts'
 
 /** One line about a packet that `checkPacket` passed, without the end of line. */
 export function printPacket(packet: Packet, bytes: Uint8Array): string {
@@ -79,10 +88,6 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
 
 function opcodeNameOf({ row, opcode }: Packet): string {
   return row === null ? `reserved opcode ${hex(opcode)}` : row.name.replace(/^(Perdure|RC) /, '')
-}
-
-function hex(v: number): string {
-  return `0x${v.toString(16)}`
 }
 
 /** Two unsigned halves as one hex number. */
