@@ -55,7 +55,7 @@ const PART_BYTES = 1 << 20
 const PEER = 77
 const SEED = 1
 
-export interface Waits {
+interface Waits {
   readonly engine: Engine
   readonly what: string
   readonly records: number
@@ -105,7 +105,7 @@ class TimedCard extends Conversation {
 }
 
 /** One kind of other work. */
-export interface Load {
+interface Load {
   readonly what: string
   /** Bytes of the part that it needs. */
   readonly bytes: number

@@ -97,7 +97,7 @@ class Rig {
   }
 }
 
-export interface DoorbellCost {
+interface DoorbellCost {
   scheme: 'zone 3' | 'pointer to pointer'
   /** Queues that rang at once. */
   doorbells: number
@@ -179,10 +179,10 @@ function conventional(
   }
 }
 
-export type Work = 'NOP' | 'record, 64 inline' | 'record, 4096 by address'
-export const WORKS: readonly Work[] = ['NOP', 'record, 64 inline', 'record, 4096 by address']
+type Work = 'NOP' | 'record, 64 inline' | 'record, 4096 by address'
+const WORKS: readonly Work[] = ['NOP', 'record, 64 inline', 'record, 4096 by address']
 
-export interface PostCost {
+interface PostCost {
   engine: Engine
   work: Work
   /** Posts per doorbell. */
@@ -296,8 +296,8 @@ export async function postCost(
   }
 }
 
-export const PAIRS: readonly number[] = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
-export type Pattern = 'uniform' | 'zipf'
+const PAIRS: readonly number[] = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
+type Pattern = 'uniform' | 'zipf'
 export const PATTERNS: readonly Pattern[] = ['uniform', 'zipf']
 
 export interface CurvePoint {
@@ -417,7 +417,7 @@ export async function curve(
   return points
 }
 
-export interface CrowdCost {
+interface CrowdCost {
   pairs: number
   active: number
   postsPerSecond: number
@@ -558,7 +558,7 @@ function ours(all: readonly DoorbellCost[], cost: DoorbellCost): DoorbellCost {
   return all.find((one) => one.scheme === 'zone 3' && one.doorbells === cost.doorbells)!
 }
 
-export interface QueueBench {
+interface QueueBench {
   readonly doorbells: readonly DoorbellCost[]
   readonly posts: readonly PostCost[]
   readonly points: readonly CurvePoint[]

@@ -15,7 +15,7 @@ import * as mad from '../../firmware/wire/management.ts'
 import { median, text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
 
-export interface SliceCost {
+interface SliceCost {
   readonly engine: Engine
   readonly what: string
   readonly slotBytes: number

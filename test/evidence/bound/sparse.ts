@@ -42,7 +42,7 @@ import { LINE_BYTES } from '../../support/judges/oracle.ts'
 const PACKETS: Uint8Array = new Uint8Array(MEMORY_BYTES)
 
 /** Lines of the medium that commands have read. */
-export class LineCount {
+class LineCount {
   /** A line counts every time. */
   reads = 0
   private readonly lines = new Set<number>()

@@ -90,7 +90,7 @@ export interface Life {
 }
 
 /** What a start of a part of that size was seen to do. */
-export interface Measured {
+interface Measured {
   readonly partBytes: number
   /** Lines read, each time counted; and different ones. */
   readonly reads: number
@@ -293,7 +293,7 @@ function nameOf(partBytes: number): string {
 }
 
 /** A life in one line, and back. */
-export function scriptOf(life: Life): string {
+function scriptOf(life: Life): string {
   const { wait, copies, bytes, inFlight, fence, strategy, seed } = life
   return `${wait}of${copies} ${bytes} ${inFlight} ${fence} ${strategy} ${seed}`
 }

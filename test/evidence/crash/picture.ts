@@ -31,7 +31,7 @@ import {
 import { KINDS, LEVELS, levelName, playOf } from './plays.ts'
 
 /** A lane, a copy of a record, or a line of the operation table: lines of eight chunks. */
-export interface Block {
+interface Block {
   readonly name: string
   /**
    * Each line as eight letters: `.` not touched since it became durable, `=` stored again as it
@@ -41,7 +41,7 @@ export interface Block {
 }
 
 /** One image that the cut may leave. */
-export interface ImageShown {
+interface ImageShown {
   /** For each star whether it survived: `1` or `0`. */
   readonly kept: string
   /** What each block then is: `A`, `torn`, `old`, `new` … */
@@ -54,7 +54,7 @@ export interface ImageShown {
   readonly reads: readonly string[]
 }
 
-export interface PointShown {
+interface PointShown {
   readonly name: string
   /** Of each record: `record 0: v2 begun, v1 acknowledged`. */
   readonly known: readonly string[]
@@ -64,7 +64,7 @@ export interface PointShown {
   readonly images: readonly ImageShown[]
 }
 
-export interface Picture {
+interface Picture {
   readonly picture: 'crash'
   readonly kind: string
   readonly level: string
@@ -72,7 +72,7 @@ export interface Picture {
 }
 
 /** Of the kinds of the crash stage, those that a picture can show. */
-export const PICTURED: readonly string[] = [
+const PICTURED: readonly string[] = [
   'write over another',
   'write over a blank',
   'write over its own',

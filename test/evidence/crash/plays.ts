@@ -57,7 +57,7 @@ function upTo(count: number): number[] {
 }
 
 /** How a kind is made. */
-export interface Kind {
+interface Kind {
   readonly name: string
   /** CPU seconds of one play at 2of2, about. */
   readonly seconds: number

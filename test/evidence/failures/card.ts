@@ -30,7 +30,7 @@ export class WentDark extends Error {
   override readonly name = 'WentDark'
 }
 
-export interface BoardCardOptions {
+interface BoardCardOptions {
   readonly seat: Seat
   /** Called with the machine before the firmware starts on it. */
   readonly beforeBoot?: (machine: EmulatedMachine) => void

@@ -79,7 +79,7 @@ export function partWithLoss(): Uint8Array {
 
 const media = new Map<string, Media>()
 
-export function mediaAt(level: Level): Media {
+function mediaAt(level: Level): Media {
   const name = `${level.wait} of ${level.copies}`
   const made = media.get(name) ?? mediaOf(level)
   media.set(name, made)
@@ -87,13 +87,13 @@ export function mediaAt(level: Level): Media {
 }
 
 /** Half of the new image over the old one. */
-export function tornOf({ old, fresh }: Media): Uint8Array {
+function tornOf({ old, fresh }: Media): Uint8Array {
   const image = old.slice()
   image.set(fresh.subarray(0, 72))
   return image
 }
 
-export interface CrashedPart {
+interface CrashedPart {
   readonly name: string
   readonly media: Media
   readonly content: Uint8Array

@@ -76,7 +76,7 @@ export interface Event {
 }
 
 /** Thrown at a step that its machine or process does not live to take. */
-export class Gone extends Error {}
+class Gone extends Error {}
 
 const PART_BYTES = 1 << 16
 const HOST_BYTES = 1 << 15

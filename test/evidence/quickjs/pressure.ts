@@ -19,7 +19,7 @@ const PAGES_MOST = 512
 
 const PART_BYTES = 1 << 20
 
-export interface Least {
+interface Least {
   /** The least memory that the firmware starts in. */
   readonly pages: number
   /** Boots that were refused, for lack of memory. */
@@ -108,7 +108,7 @@ const BURSTS = 400
 const WARM = 100
 const BURST_RECORDS = 16
 
-export interface LongLife {
+interface LongLife {
   readonly operations: number
   /** Bytes by which the heap grew when it was warm. */
   readonly grown: number

@@ -60,7 +60,7 @@ export interface MetaPlay {
 }
 
 /** How much of it. */
-export interface MetaLook {
+interface MetaLook {
   readonly seed: number
   /** Points with more images than these are not visited whole. */
   readonly most: number

@@ -36,7 +36,7 @@ export interface SizeLook {
   readonly aim?: number
 }
 
-export interface SizeFindings {
+interface SizeFindings {
   images: number
   points: number
   nested: number

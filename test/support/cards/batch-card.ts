@@ -187,7 +187,7 @@ class OpenCard extends Card {
 }
 
 /** What the card holds of batches. */
-export interface Held {
+interface Held {
   readonly chunks: number
   readonly rooms: number
   readonly open: number

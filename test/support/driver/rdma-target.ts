@@ -24,7 +24,7 @@ import { blankReth, type Reth, readReth } from '../../../firmware/wire/reth.ts'
 import type { Endpoint } from '../../../host-driver/base/wire.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from '../../../host-driver/frames/frames.ts'
 
-export interface TargetOptions {
+interface TargetOptions {
   readonly own: Endpoint
   readonly peer: Endpoint
   readonly number: number

@@ -30,7 +30,7 @@ import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'
 
 export const FIRST = 3
 
-export interface NopOptions {
+interface NopOptions {
   /** Numbers of queues in the header page; memory of the host. */
   readonly count?: number
   readonly bytes?: number

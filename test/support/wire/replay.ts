@@ -56,7 +56,7 @@ export async function openCard(
 const STRIDE_BYTES = 1 << 22
 
 /** Space for such a READ. */
-export const REPLAY_PART_BYTES: number = STRIDE_BYTES + (1 << 17)
+const REPLAY_PART_BYTES: number = STRIDE_BYTES + (1 << 17)
 
 /** Queue pairs that are opened to find one whose first PSN is near. */
 const TRIES = 200
@@ -202,7 +202,7 @@ export class Replay {
 }
 
 /** Puts the addresses of the tests' client and card in the place of the recorded ones. */
-export function readdress(frame: Uint8Array): void {
+function readdress(frame: Uint8Array): void {
   const ours = frameOf({ bth: { opcode: 0x04 } })
   frame.set(ours.subarray(0, 2 * MAC_BYTES))
   const ip = ETHERNET_BYTES
