@@ -27,6 +27,7 @@ import {
   dataOf,
   persistAcks,
   persistFrames,
+  placeAll,
   type Sent,
   sentOf,
 } from '../support/cards/card.ts'
@@ -87,9 +88,7 @@ class TimedCard extends Conversation {
   serve(...frames: Uint8Array[]): Sent[] {
     const { machine, engine, sent } = this.bench
     sent.length = 0
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, frames)
     this.waits(engine.serve(frames.length, Math.floor(this.nowUs)))
     return sent.map(sentOf)
   }

@@ -21,6 +21,7 @@ import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { type BatchOptions, batchFrames } from '../../support/cards/batch-card.ts'
+import type { Card } from '../../support/cards/card.ts'
 import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import {
   copyAt,
@@ -37,7 +38,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/wire/conversation.ts'
-import { BoardCard, type Seat, type Starter } from './card.ts'
+import { boardCard, type Seat, type Starter } from './card.ts'
 
 /** Called when failures begin to count. */
 export type Attach = (machine: EmulatedMachine) => void
@@ -115,7 +116,7 @@ export class PartWorld implements World {
   private batches = 0
   private connections = 10
   layouts: readonly RegionLayout[] = []
-  card: BoardCard | null = null
+  card: Card | null = null
   /** Another engine than the sources in Node. */
   starter: Starter | null = null
 
@@ -170,11 +171,10 @@ export class PartWorld implements World {
   }
 
   /** Starts the card; `attach` where the start itself is the operation. */
-  boot(attach?: Attach, ram?: HostRam): BoardCard {
-    this.card = new BoardCard(this.part, {
+  boot(attach?: Attach, ram?: HostRam): Card {
+    this.card = boardCard(this.part, {
       seat: 'played',
-      ...(ram === undefined ? {} : { ram }),
-      ...(this.starter === null ? {} : { starter: this.starter }),
+      ...{ ram, starter: this.starter ?? undefined },
       leaves: (sent) => this.noteFrame(sent),
       beforeBoot: (machine) => {
         this.noteSequences(machine)
@@ -348,7 +348,7 @@ export class PartWorld implements World {
   }
 
   /** The card is asked, and written to, with the board as it is by now. */
-  private goOn(card: BoardCard): void {
+  private goOn(card: Card): void {
     const status = card.status()
     const state = status[mad.PART_STATE]!
     const fault = FAULTS[status[mad.PART_FAULT]!]!.name
@@ -369,7 +369,7 @@ export class PartWorld implements World {
   }
 
   /** What a reader is told is durable, and no older than what was acknowledged (I6). */
-  private readLive(card: BoardCard, region: TestRegion, slot: number): void {
+  private readLive(card: Card, region: TestRegion, slot: number): void {
     const record = this.record(region, slot)
     // A refusal ends a queue pair.
     const data = card.read(card.connect(4096, 0, 9), region, slot, 0, region.capacity)
@@ -417,9 +417,9 @@ export class PartWorld implements World {
     const { dirtyShutdowns } = this.part
     part.dirtyShutdowns = dirtyShutdowns
     const seat: Seat = 'restarted'
-    let card: BoardCard
+    let card: Card
     try {
-      card = new BoardCard(part, { seat })
+      card = boardCard(part, { seat })
     } catch (error) {
       return [`the start throws: ${String(error)}`]
     }
@@ -469,7 +469,7 @@ export class PartWorld implements World {
   }
 
   /** Every record reads as what is on the medium; one that was given up does not read at all. */
-  private judgeReads(card: BoardCard, part: Nvdimm): string[] {
+  private judgeReads(card: Card, part: Nvdimm): string[] {
     const lost = readSuperblock(part.durable)!.lost.map(([id, slot]) => `${id} ${slot}`)
     const said: string[] = []
     for (const layout of this.layouts) {
@@ -495,7 +495,7 @@ export class PartWorld implements World {
   }
 
   /** All is well again: a record is taken, and durable. */
-  private judgeWrite(card: BoardCard, part: Nvdimm): string[] {
+  private judgeWrite(card: Card, part: Nvdimm): string[] {
     const layout = this.layouts.find(({ kind }) => kind === 0)
     if (layout === undefined) return []
     const region = card.open(layout.name)

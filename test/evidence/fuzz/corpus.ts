@@ -194,7 +194,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
-    const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 20, link)).format()
+    const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 20, link) }).format()
     believe(card, PLACEMENT_THROUGH)
     const host = new QueueHost(card).init(64)
     attachedAgent(card, new RawAgentQueues(host))

@@ -192,7 +192,7 @@ export class Rig {
     this.card = null
     // A start sends nothing, so nobody asks for the card before there is one.
     this.survives(() => {
-      this.card = new Card(this.part, {}, watch, this.host, this.ram)
+      this.card = new Card(this.part, { watch, host: this.host, ram: this.ram })
     })
     this.tellLink()
   }

@@ -123,7 +123,7 @@ class SizePlayer {
     this.play = play
     this.look = look
     const entropy = [look.seed | 0, 2, 3, 4, 5, 6, 7, 8]
-    this.card = new Card(play.partBytes, { entropy })
+    this.card = new Card(play.partBytes, { facts: { entropy } })
     this.card.format()
     this.part = this.card.nvdimm
     this.actor = new Actor(this.card, play.shape, true)

@@ -43,7 +43,7 @@ import {
   type Sent,
   type TestRegion,
 } from '../../support/cards/card.ts'
-import { EngineCard } from '../../support/cards/engine-card.ts'
+import { engineCard } from '../../support/cards/engine.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,
@@ -952,7 +952,7 @@ describe('fail closed', () => {
 test('QuickJS on the card says the same as Node, to the byte', async () => {
   const said: string[][] = []
   for (const engine of ['node', 'quickjs'] as const) {
-    const card = await EngineCard.boot(engine, 1 << 18, new HostRam(1 << 16))
+    const card = await engineCard(engine, 1 << 18, { ram: new HostRam(1 << 16) })
     card.format()
     const region = card.provision({ slots: 64, capacity: 600 })
     const qp = card.connect(256)

@@ -388,7 +388,7 @@ describe('the operation of a record that goes back', () => {
       if (op !== COPY_CLEAN || words[at + TO] !== NVDIMM_SPACE + first) return
       content ??= part.durable.slice()
     }
-    new Card(part, {}, { onCommand })
+    new Card(part, { watch: { onCommand } })
     const then = new Nvdimm({ bytes: content!.length, content: content! })
     // The copy is old, and then the medium loses the lane.
     for (const bytes of [then.durable, then.live]) bytes.set(TWO.old, first)
@@ -1254,7 +1254,7 @@ describe('what a start stores of a record, and what it writes back', () => {
       }
       if (op === FENCE && seen.length > 0) seen.push('fence')
     }
-    new Card(part, {}, { onCommand })
+    new Card(part, { watch: { onCommand } })
     // The fences of superblock, table and lanes follow.
     expect(seen.join(' ').replace(/ fence( fence)*$/, seen.length > 0 ? ' fence' : '')).toBe(steps)
   })
@@ -1281,7 +1281,7 @@ describe('what a start reads of the medium', () => {
       const last = Math.floor((from + words[at + LENGTH]! - 1) / LINE_BYTES)
       for (let line = first; line <= last; line++) lines.add(line)
     }
-    const card = new Card(part, {}, { onCommand })
+    const card = new Card(part, { watch: { onCommand } })
     expect(u32(card.status(), mad.PART_LINES_READ)).toBe(lines.size)
     expect(recoveryReport(card)).toMatchObject([{ record: 0, linesRead: one.lines }])
     const slots = [0, 1].flatMap((copy) => linesOfCopy(LARGE.layout, copy, 0))

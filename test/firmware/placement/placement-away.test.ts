@@ -390,7 +390,7 @@ test('a line of the card that decays as it is answered ends nobody but its own c
 test('B1: what waits for its group as another host begins is not told durable', () => {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(1 << 17, {}, undefined, host, ram).format()
+  const card = new Card(1 << 17, { host, ram }).format()
   const queues = new PushedHost(card)
   queues.init()
   believe(card, PLACEMENT_BYPASS)

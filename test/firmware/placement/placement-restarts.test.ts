@@ -492,7 +492,7 @@ const STATUS_PLACEMENT_WRONG = 0x93
 function pastTheCaches() {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(PART_BYTES, {}, undefined, host, ram).format()
+  const card = new Card(PART_BYTES, { host, ram }).format()
   const queues = queueHostOf(card)
   believe(card, PLACEMENT_BYPASS)
   const region = card.provision({ slots: 2, placement: PLACEMENT_BYPASS })
@@ -544,7 +544,7 @@ describe('what the probe has shown ends with the host', () => {
   test('R1-C2: a host without queues goes while nobody speaks to the card: likewise', () => {
     const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
     const ram = new HostRam(1 << 17, host.link)
-    const card = new Card(PART_BYTES, {}, undefined, host, ram).format()
+    const card = new Card(PART_BYTES, { host, ram }).format()
     const port = new QueueHost(card)
     port.setLink(true)
     believe(card, PLACEMENT_BYPASS)

@@ -57,7 +57,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
-import { EngineCard } from '../../support/cards/engine-card.ts'
+import { engineCard } from '../../support/cards/engine.ts'
 import {
   attachedAgent,
   believe,
@@ -1350,7 +1350,7 @@ describe('nothing is left behind', () => {
 test.each(['node', 'quickjs'] as const)(
   'on engine %s a requester is told the same',
   async (name) => {
-    const card = (await EngineCard.boot(name, 1 << 18, new HostRam(1 << 16))).format()
+    const card = (await engineCard(name, 1 << 18, { ram: new HostRam(1 << 16) })).format()
     const region = card.provision({ slots: 128, capacity: 64 })
     const qp = card.connect(4096)
     const range = { rkey: region.rkey, address: 0, length: 128 * region.stride }

@@ -162,7 +162,7 @@ class Explorer {
     const { damage = {}, shape = {}, entropy } = scenario
     const facts = entropy === undefined ? {} : { entropy: [entropy, 2, 3, 4, 5, 6, 7, 8] }
     this.always = bootWatches(damage)
-    this.card = new Card(PART_BYTES, facts, joined(this.always))
+    this.card = new Card(PART_BYTES, { facts, watch: joined(this.always) })
     this.part = this.card.nvdimm
     this.card.format()
     const checked = damage.checkless !== true

@@ -46,7 +46,7 @@ interface NopOptions {
 
 /** A card whose state a test may look at and change, with so much memory of a host. */
 export function openCard(bytes: number = 1 << 20): { card: Card; state: State } {
-  const card = new Card(1 << 18, {}, undefined, null, new HostRam(bytes))
+  const card = new Card(1 << 18, { ram: new HostRam(bytes) })
   const { machine } = card
   machine.packets.fill(0)
   const state = createState(machine)

@@ -28,7 +28,7 @@ export class CardHost extends QueueHost {
   /** `last` is the last byte of the card's addresses, 10.0.0.last. */
   constructor(ramBytes: number = 1 << 20, last = 2) {
     const station = stationOf(last)
-    super(new Card(1 << 18, station, undefined, null, new HostRam(ramBytes)))
+    super(new Card(1 << 18, { facts: station, ram: new HostRam(ramBytes) }))
   }
 }
 

@@ -178,7 +178,7 @@ export function readying(send: number, peer: Towards): (body: Uint8Array) => voi
 
 /** A card with a host behind it, both just switched on. */
 export function hostOf(ramBytes: number = 1 << 20, partBytes: number = 1 << 18): QueueHost {
-  return new QueueHost(new Card(partBytes, {}, undefined, null, new HostRam(ramBytes)))
+  return new QueueHost(new Card(partBytes, { ram: new HostRam(ramBytes) }))
 }
 
 /** What a host asks of a card, in whatever engine it runs. */

@@ -17,6 +17,7 @@ import { IPV4_BYTES, IPV4_CHECKSUM, IPV4_SOURCE } from '../../../firmware/wire/i
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_BASE_LOW } from '../../../firmware/wire/management.ts'
 import { RC_READ_REQUEST } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
+import { placeAll } from '../cards/card.ts'
 import { openBench } from '../cards/engine.ts'
 import { Conversation, regionOf, type Sent, sentOf, type TestQueuePair } from './conversation.ts'
 import { type Beginning, fieldsOf } from './dialogue.ts'
@@ -38,9 +39,7 @@ export async function openCard(
   const ask: Ask = (...frames) => {
     sent.length = 0
     now += 10
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, frames)
     firmware.serve(frames.length, now)
     // The responses of a long READ leave piece by piece.
     for (let before = -1; before < sent.length; ) {

@@ -232,7 +232,7 @@ for (const level of LEVELS) {
         for (let k = 0, last = false; !last; k++) {
           const part = lineAlone(level, first, second)
           try {
-            new Card(part, {}, goesBefore(k, [COPY_CLEAN, FENCE]))
+            new Card(part, { watch: goesBefore(k, [COPY_CLEAN, FENCE]) })
             last = true
           } catch {
             cuts += 1
