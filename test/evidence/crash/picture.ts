@@ -11,7 +11,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type Sent } from '../../support/cards/card.ts'
+import { Card } from '../../support/cards/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
@@ -123,8 +123,6 @@ class Painter {
   private exploring = false
   /** The versions that were begun before the exploration. */
   private readonly before = new Map<number, number>()
-  private taken: readonly Sent[] = []
-  private takenCount = 0
   private done = ''
 
   constructor(scenario: Scenario, seed: number) {
@@ -142,14 +140,14 @@ class Painter {
     card.machine.observe({
       onCommand: (_, op, words, at) => {
         actor.noteCommand(op, words, at)
-        if (this.takeSent()) this.paintPoint('behind an answer')
+        if (actor.takeSent()) this.paintPoint('behind an answer')
         if (op !== FENCE) return
         actor.fencesInBurst += 1
         this.paintPoint(`before fence ${actor.fencesInBurst}`)
       },
     })
     actor.ended = () => {
-      this.takeSent()
+      actor.takeSent()
       this.paintPoint('at the end of a step')
     }
     scenario.before?.(actor)
@@ -157,16 +155,6 @@ class Painter {
     this.exploring = true
     scenario.during(actor)
     return this.points
-  }
-
-  private takeSent(): boolean {
-    const { sent } = this.card
-    if (sent !== this.taken) this.takenCount = 0
-    this.taken = sent
-    const from = this.takenCount
-    this.takenCount = sent.length
-    for (let i = from; i < sent.length; i++) this.actor.noteFrame(sent[i]!)
-    return sent.length > from
   }
 
   /** The records that the play writes, so far. */

@@ -22,7 +22,8 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { type BatchOptions, batchFrames } from '../../support/cards/batch-card.ts'
 import type { Card } from '../../support/cards/card.ts'
-import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
+import { beginVersion, Carried, type Named, noteSequenceOf } from '../../support/crash/carried.ts'
+import { acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import {
   copyAt,
   RecordOracle,
@@ -78,12 +79,6 @@ interface Claim {
   due: boolean
 }
 
-interface Carried {
-  readonly record: RecordOracle
-  readonly version: number
-  readonly wait: number
-}
-
 /** Records of which an image is read over the wire. */
 const READ_SLOTS = 2
 
@@ -108,8 +103,8 @@ export class PartWorld implements World {
   private readonly records = new Map<string, RecordOracle>()
   /** Records by the place of their first copy. */
   private readonly firstCopies = new Map<number, RecordOracle>()
-  private readonly carried = new Map<string, Carried>()
-  private readonly posted = new Map<number, Carried>()
+  private readonly carried = new Carried()
+  private readonly posted = new Map<number, Named>()
   private readonly claims: Claim[] = []
   private readonly touched: (readonly [at: number, length: number])[] = []
   private readonly action: (world: PartWorld, attach: Attach) => void
@@ -192,12 +187,7 @@ export class PartWorld implements World {
         if (op !== COPY_CLEAN || from >= NVDIMM_SPACE) return
         const to = words[at + TO]! - NVDIMM_SPACE
         const record = this.firstCopies.get(to)
-        if (record === undefined) return
-        const { operation, client, sequence } = readSlot(machine.packets.subarray(from))
-        const version = record.versions.findIndex((one) => {
-          return BigInt(one.operation) === operation && BigInt(one.client) === client
-        })
-        if (version > 0) record.noteSequence(version, sequence)
+        if (record !== undefined) noteSequenceOf(record, machine.packets.subarray(from))
       },
     })
   }
@@ -230,8 +220,7 @@ export class PartWorld implements World {
     client = 7,
   ): Uint8Array[] {
     const frames = persistFrames(qp, region, slot, data, { wait })
-    const named = this.begin(region, slot, data, wait, client, qp.operation)
-    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
+    this.carried.note(qp, this.begin(region, slot, data, wait, client, qp.operation))
     return frames
   }
 
@@ -249,7 +238,7 @@ export class PartWorld implements World {
       const record = this.record(region, slot)
       const expect = readSlot(record.copyIn(this.part.durable, 0)).sequence
       const named = this.begin(region, slot, data, 2, 7, first + i)
-      this.carried.set(`${qp.peer} batch ${id} ${i}`, named)
+      this.carried.noteInBatch(qp, id, i, named)
       return { slot, data, ...(options.expects === true ? { expect } : {}) }
     })
     return batchFrames(qp, region, members, { ...options, id })
@@ -262,11 +251,8 @@ export class PartWorld implements World {
     wait: number,
     client: number,
     operation: number,
-  ): Carried {
-    const record = this.record(region, slot)
-    record.versions.push({ data, client, operation })
-    record.started = record.versions.length - 1
-    return { record, version: record.started, wait }
+  ): Named {
+    return beginVersion(this.record(region, slot), { data, client, operation }, wait)
   }
 
   /** A record that is posted as an element of the host's; the oracle knows of it from here on. */
@@ -298,7 +284,9 @@ export class PartWorld implements World {
 
   private noteFrame(sent: Sent): void {
     const said = acknowledgementIn(sent.bytes)
-    const named = said === null ? [] : this.namedBy(said)
+    const spoken = said === null ? [] : this.carried.namedBy(said)
+    // An acknowledgement may be of what is no record.
+    const named = spoken.filter((one) => one !== undefined)
     this.counts.acknowledged += named.length
     for (const { record, version, wait } of named) {
       record.acknowledged = Math.max(record.acknowledged, version)
@@ -320,20 +308,6 @@ export class PartWorld implements World {
       this.counts.acknowledged += 1
       if (sameBytes(this.part.durable.subarray(at, at + bytes.length), bytes)) continue
       this.complaints.push(`bytes at ${at} were confirmed and are not durable`)
-    }
-  }
-
-  private namedBy(said: Acknowledgement): Carried[] {
-    const { batch, peer, firstPsn, lastPsn } = said
-    if (batch !== null) {
-      return batch.durable.flatMap((i) => this.carried.get(`${peer} batch ${batch.id} ${i}`) ?? [])
-    }
-    if (said.status !== 0) return []
-    const named: Carried[] = []
-    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      const one = this.carried.get(`${peer} ${psn}`)
-      if (one !== undefined) named.push(one)
-      if (psn === lastPsn) return named
     }
   }
 
