@@ -18,7 +18,7 @@ import { isMainThread, Worker } from 'node:worker_threads'
 import { Random } from '../../boards/emulator/base/random.ts'
 import { RECEIVES, STAGING_BUFFERS } from '../../firmware/board/limits.ts'
 import { strideOf } from '../../firmware/medium/region.ts'
-import { putU32, u32 } from '../../firmware/wire/bytes.ts'
+import { u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { takeNumbers } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
@@ -121,10 +121,7 @@ function scanAgainAndAgain(card: TimedCard): () => void {
   const { id } = card.provision(SCANNED)
   let from = 0
   return () => {
-    const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (call) => {
-      putU32(call, mad.SCAN_REGION, id)
-      putU32(call, mad.SCAN_RECORD, from)
-    })
+    const body = card.scan(id, from)
     const next = u32(body, mad.SCAN_NEXT)
     from = next < SCANNED.slots ? next : 0
   }

@@ -11,10 +11,10 @@ import {
   type DualRead,
   dualRead,
   dualWrite,
-  PerdureError,
   readSlotImage,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
+import { failure } from '../../support/driver/failures.ts'
 import {
   type VerbsBench,
   type VerbsBenchOptions,
@@ -60,12 +60,7 @@ function flip({ target }: VerbsBench, at: number): void {
 }
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return (error as PerdureError).code
+  return (await failure(promise)).code
 }
 
 describe('a dual write', () => {

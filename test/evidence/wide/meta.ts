@@ -5,10 +5,11 @@
  */
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { type Facts, FENCE } from '../../../firmware/board/hal.ts'
+import type { Facts } from '../../../firmware/board/hal.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, dataOf, persistFrames, type RegionShape } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { asVersion2 } from '../../support/cards/version-2.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
 import type { Level } from '../../support/crash/scenario.ts'
@@ -157,14 +158,9 @@ function cutGroup(facts: Changed, { wait, copies }: Level, fence: number): Nvdim
     [0, 2].flatMap((slot) => persistFrames(qp, region, slot, dataOf(64, seed + slot), { wait }))
   card.serve(...frames(1))
   card.idle()
-  let fences = 0
   let content: Uint8Array | undefined
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op !== FENCE) return
-      fences += 1
-      if (fences === fence) content = torn(card.nvdimm)
-    },
+  atFence(card.machine, fence, () => {
+    content = torn(card.nvdimm)
   })
   card.serve(...frames(9))
   if (content === undefined) throw new Error(`the group has no fence ${fence}`)

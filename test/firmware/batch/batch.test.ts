@@ -44,6 +44,7 @@ import {
   type TestRegion,
 } from '../../support/cards/card.ts'
 import { engineCard } from '../../support/cards/engine.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,
@@ -877,12 +878,7 @@ describe('fail closed', () => {
       for (const { condition } of CONDITIONS.slice(0, 2)) {
         const one = batchSetting()
         const records = recordsFor(one, upTo(40)).map((record) => ({ ...record, wait }))
-        let seen = 0
-        one.card.machine.observe({
-          onCommand: (_, op) => {
-            if (op === FENCE && ++seen === fence) one.card.nvdimm.fencesToFail = 1
-          },
-        })
+        failFence(one.card, fence)
         const status = serveBatch(one, records, { condition })
         one.card.machine.observe({})
         const enough = fence - 4 * (group - 1) === 4 && wait === 1
@@ -899,9 +895,7 @@ describe('fail closed', () => {
   test('D-14: a region with a lost record takes no batch', () => {
     const one = batchSetting()
     for (const copy of [0, 1]) one.card.nvdimm.poison(slotOffset(one.region, copy, 0) / 64)
-    one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-      body[mad.SCAN_REGION + 3] = one.region.id
-    })
+    one.card.scan(one.region.id)
     expect(serveBatch(one, [{ slot: 5, data: newer(5) }])).toMatchObject({ said: 'READ_ONLY' })
   })
 

@@ -570,9 +570,7 @@ function place(card: Card, at: number, image: Uint8Array): void {
 }
 
 function scan(card: Card, region: number): { repaired: number; unsettled: number } {
-  const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    putU32(request, mad.SCAN_REGION, region)
-  })
+  const body = card.scan(region)
   return { repaired: u32(body, mad.SCAN_REPAIRED), unsettled: u32(body, mad.SCAN_UNSETTLED) }
 }
 

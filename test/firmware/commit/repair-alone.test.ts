@@ -24,6 +24,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
@@ -54,12 +55,7 @@ function setting(): Setting {
 
 /** Does so behind that fence, counted from now on. */
 function behindFence(card: Card, fence: number, act: () => void): void {
-  let seen = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++seen === fence) act()
-    },
-  })
+  atFence(card.machine, fence, act)
 }
 
 /** What readers see of each record. A refusal ends a connection, so each has its own. */

@@ -8,7 +8,6 @@
 
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
@@ -27,6 +26,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
@@ -116,12 +116,7 @@ test.each([
   const made = setting()
   const { card, qp } = made
   const first = qp.operation + 1
-  let seen = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-    },
-  })
+  failFence(card, fence)
   expect(writeAll(made, wait)).toEqual(all(status))
   expect(shown(card)).toEqual(all(sees))
   // What touched a slot, and was not acknowledged, the next start decides.

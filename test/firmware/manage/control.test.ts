@@ -65,7 +65,7 @@ function cardWithLoss(): { card: Card; id: number } {
   const card = formatted()
   const region = card.provision()
   for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 3) / 64)
-  card.must(METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => putU32(body, mad.SCAN_REGION, region.id))
+  card.scan(region.id)
   return { card, id: region.id }
 }
 
@@ -562,10 +562,7 @@ describe('report, counters, scan, settle', () => {
     for (let round = 0; round < 2; round++) {
       const steps: number[] = []
       for (let next = 0; next < 600; ) {
-        const body = card.must(METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-          putU32(request, mad.SCAN_REGION, region.id)
-          putU32(request, mad.SCAN_RECORD, next)
-        })
+        const body = card.scan(region.id, next)
         steps.push(u32(body, mad.SCAN_CHECKED))
         next = u32(body, mad.SCAN_NEXT)
       }

@@ -13,7 +13,6 @@ import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.t
 import type { AccessFault } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { FLUSH_BYTES_MAX, LANES, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
@@ -30,6 +29,7 @@ import {
   persistFrames,
   type Sent,
 } from '../../support/cards/card.ts'
+import { countFences } from '../../support/cards/fences.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -643,15 +643,10 @@ test('B1: what a repair has stored is not looked at again between its bells', ()
 describe('a scan before the agent is asked', () => {
   test('finds nothing wrong: and nothing is written into the card’s own part', () => {
     const { card } = scanned()
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE) fences += 1
-      },
-    })
+    const fences = countFences(card.machine)
     attachedAgent(card)
     for (let i = 0; i < 4; i++) card.idle()
-    expect(fences).toBe(0)
+    expect(fences.passed).toBe(0)
   })
 
   test('B5: and its repair is lost on the way: it is repaired again, and lasts', () => {

@@ -814,10 +814,7 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
         card.nvdimm.poison(at / 64)
         card.nvdimm.poison(at / 64 + 1)
       }
-      card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-        body[mad.SCAN_REGION + 3] = region.id
-        body[mad.SCAN_RECORD + 3] = slot
-      })
+      card.scan(region.id, slot)
     }
 
     settle(slot: number): void {

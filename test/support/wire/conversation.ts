@@ -224,6 +224,14 @@ export class Conversation {
     return regionOf(body)
   }
 
+  /** Looks at the records of that region from that one on, and repairs; what the answer says. */
+  scan(region: number, record = 0): Uint8Array {
+    return this.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
+      putU32(request, mad.SCAN_REGION, region)
+      putU32(request, mad.SCAN_RECORD, record)
+    })
+  }
+
   connect(mtu = 4096, domain = 0, client = 7): TestQueuePair {
     this.peers += 1
     const peer = this.peers
