@@ -16,7 +16,7 @@ import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
-import type { Level, Scenario } from '../../support/crash/scenario.ts'
+import { LEVELS, type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
 import { DECIDED } from '../../support/judges/case-table.ts'
 import {
@@ -28,7 +28,7 @@ import {
   type RecordOracle,
   readLane,
 } from '../../support/judges/oracle.ts'
-import { KINDS, LEVELS, levelName, playOf } from './plays.ts'
+import { KINDS, playOf } from './plays.ts'
 
 /** A lane, a copy of a record, or a line of the operation table: lines of eight chunks. */
 interface Block {

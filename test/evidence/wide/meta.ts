@@ -12,7 +12,7 @@ import { Card, dataOf, persistFrames, type RegionShape } from '../../support/car
 import { atFence } from '../../support/cards/fences.ts'
 import { asVersion2 } from '../../support/cards/version-2.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
-import type { Level } from '../../support/crash/scenario.ts'
+import { LEVELS, type Level, levelName } from '../../support/crash/scenario.ts'
 import {
   copyAt,
   LANES_AT,
@@ -21,7 +21,6 @@ import {
   PAGE_BYTES,
   readSuperblock,
 } from '../../support/judges/oracle.ts'
-import { LEVELS, levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'
 import { type MetaFindings, type MetaPlay, playMeta } from './meta-player.ts'
 

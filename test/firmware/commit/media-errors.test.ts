@@ -25,14 +25,12 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-  type TestRegion,
 } from '../../support/cards/card.ts'
 import { atFence, failFence } from '../../support/cards/fences.ts'
 import { recoveryReport } from '../../support/crash/booth.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 import { hexOf } from '../../support/wire/frames.ts'
-import { lines, slotOffset, writeFrames } from '../../support/wire/requests.ts'
+import { lines, type Setting, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 20261)
 
@@ -40,12 +38,6 @@ const CAPACITY_BYTES = 100
 const MEDIA = 0x81
 const IN_DOUBT = 0x8f
 const READ_ONLY = 0x8b
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
 
 const older = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, slot)
 const newer = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, 100 + slot)

@@ -374,6 +374,11 @@ export function persistAcks(sent: readonly Sent[]): Paeth[] {
   return sent.flatMap((frame) => (frame.opcode === PERSIST_ACK ? [frame.paeth!] : []))
 }
 
+/** What the PERSIST_ACKs among the frames say. */
+export function ackStatuses(sent: readonly Sent[]): number[] {
+  return persistAcks(sent).map(({ status }) => status)
+}
+
 /** Data of that many bytes that no other seed gives. */
 export function dataOf(length: number, seed: number): Uint8Array {
   return Uint8Array.from(
