@@ -48,13 +48,13 @@ const LAST = 0x08
 const ONE = 0x04
 
 /** How records are sent: so many before a wait, as a batch or each for itself. */
-export interface Mode {
+interface Mode {
   readonly name: string
   readonly records: number
   readonly batch: boolean
 }
 
-export const SINGLE: Mode = { name: 'single, 1 outstanding', records: 1, batch: false }
+const SINGLE: Mode = { name: 'single, 1 outstanding', records: 1, batch: false }
 export const MODES: readonly Mode[] = [
   SINGLE,
   { name: 'single, 32 outstanding', records: 32, batch: false },
@@ -244,7 +244,7 @@ export async function batchCosts(
 const TIMED_RECORDS = 512
 
 /** What a record costs a program, in virtual time. */
-export interface TimedCost {
+interface TimedCost {
   readonly mode: string
   readonly messages: number
   readonly waits: number
@@ -309,7 +309,7 @@ export async function timedCosts(modes: readonly Mode[]): Promise<TimedCost[]> {
 }
 
 /** What must hold of a batch of 32, whatever the machine. */
-export interface Floor {
+interface Floor {
   readonly what: string
   readonly value: number
   readonly least?: number

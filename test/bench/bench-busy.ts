@@ -18,7 +18,7 @@ import { isMainThread, Worker } from 'node:worker_threads'
 import { Random } from '../../boards/emulator/base/random.ts'
 import { RECEIVES, STAGING_BUFFERS } from '../../firmware/board/limits.ts'
 import { strideOf } from '../../firmware/medium/region.ts'
-import { putU32, u32 } from '../../firmware/wire/bytes.ts'
+import { u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { takeNumbers } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
@@ -27,6 +27,7 @@ import {
   dataOf,
   persistAcks,
   persistFrames,
+  placeAll,
   type Sent,
   sentOf,
 } from '../support/cards/card.ts'
@@ -55,7 +56,7 @@ const PART_BYTES = 1 << 20
 const PEER = 77
 const SEED = 1
 
-export interface Waits {
+interface Waits {
   readonly engine: Engine
   readonly what: string
   readonly records: number
@@ -87,9 +88,7 @@ class TimedCard extends Conversation {
   serve(...frames: Uint8Array[]): Sent[] {
     const { machine, engine, sent } = this.bench
     sent.length = 0
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, frames)
     this.waits(engine.serve(frames.length, Math.floor(this.nowUs)))
     return sent.map(sentOf)
   }
@@ -105,7 +104,7 @@ class TimedCard extends Conversation {
 }
 
 /** One kind of other work. */
-export interface Load {
+interface Load {
   readonly what: string
   /** Bytes of the part that it needs. */
   readonly bytes: number
@@ -122,10 +121,7 @@ function scanAgainAndAgain(card: TimedCard): () => void {
   const { id } = card.provision(SCANNED)
   let from = 0
   return () => {
-    const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (call) => {
-      putU32(call, mad.SCAN_REGION, id)
-      putU32(call, mad.SCAN_RECORD, from)
-    })
+    const body = card.scan(id, from)
     const next = u32(body, mad.SCAN_NEXT)
     from = next < SCANNED.slots ? next : 0
   }

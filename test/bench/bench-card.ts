@@ -13,7 +13,7 @@ import { CHECK, COMPARE, COPY, COPY_CLEAN, FENCE, LENGTH, SKIP } from '../../fir
 import { BURST_FRAMES } from '../../firmware/board/limits.ts'
 import type { Wire } from '../../host-driver/base/wire.ts'
 import { linkWire } from '../../host-driver/local.ts'
-import { FACTS } from '../support/cards/card.ts'
+import { FACTS, placeAll } from '../support/cards/card.ts'
 
 /** The prices: microseconds, and bytes per microsecond. */
 export const MODEL = {
@@ -96,9 +96,7 @@ export function openTimedCard(partBytes: number): TimedCard {
     spentUs = 0
     const burst = waiting.slice(0, BURST_FRAMES)
     waiting = waiting.slice(BURST_FRAMES)
-    burst.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, burst)
     const now = clock.nowUs
     const wantsUs = burst.length > 0 ? firmware.serve(burst.length, now) : firmware.idle(now)
     clock.schedule(now + spentUs, () => {

@@ -40,7 +40,7 @@ const CASES: readonly { bytes: number; burst: number; floor: number }[] = [
   { bytes: 4096, burst: 32, floor: 1.8 },
 ]
 
-export interface InsideRow {
+interface InsideRow {
   readonly bytes: number
   readonly burst: number
   /** ns of processor time per record. */

@@ -86,7 +86,7 @@ class Host {
   }
 }
 
-export interface Way {
+interface Way {
   readonly name: string
   readonly copies: number
   readonly atomic: boolean

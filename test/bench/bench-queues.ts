@@ -44,8 +44,8 @@ import { ZONE3_BYTES } from '../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
 import { text } from '../support/bench/table.ts'
-import { dataOf } from '../support/cards/card.ts'
-import { EngineCard } from '../support/cards/engine-card.ts'
+import { type Card, dataOf } from '../support/cards/card.ts'
+import { engineCard } from '../support/cards/engine.ts'
 import { elementOf, QueueHost, type QueuePair } from '../support/queues/queue-host.ts'
 
 /** What is timed in one piece, µs: short, so that other work on the machine is in few of them. */
@@ -56,15 +56,15 @@ const SEED = 1
 /** A host and its card; what the card did is counted by the board. */
 class Rig {
   readonly host: QueueHost
-  readonly card: EngineCard
+  readonly card: Card
 
-  private constructor(card: EngineCard) {
+  private constructor(card: Card) {
     this.card = card
     this.host = new QueueHost(card)
   }
 
   static async open(engine: Engine, queues: number, bytes: number, part = 1 << 18): Promise<Rig> {
-    const rig = new Rig(await EngineCard.boot(engine, part, new HostRam(bytes)))
+    const rig = new Rig(await engineCard(engine, part, { ram: new HostRam(bytes) }))
     rig.card.format()
     rig.host.init(queues)
     return rig
@@ -78,7 +78,7 @@ class Rig {
     for (let calls = 0; host.view.getUint32(at, true) !== number; calls++) {
       if (calls === 1000) throw new Error('the card does not complete what was posted')
       card.now += 10
-      card.engine.serve(0, card.now)
+      card.firmware.serve(0, card.now)
     }
     return Number(process.hrtime.bigint() - begun) / 1e3
   }
@@ -93,11 +93,11 @@ class Rig {
   }
 
   close(): void {
-    this.card.engine.dispose()
+    this.card.firmware.dispose()
   }
 }
 
-export interface DoorbellCost {
+interface DoorbellCost {
   scheme: 'zone 3' | 'pointer to pointer'
   /** Queues that rang at once. */
   doorbells: number
@@ -139,11 +139,7 @@ export async function doorbellCosts(): Promise<DoorbellCost[]> {
 }
 
 /** The conventional scheme: where each pointer lies is read, then each pointer. */
-function conventional(
-  card: EngineCard,
-  host: QueueHost,
-  addresses: readonly number[],
-): DoorbellCost {
+function conventional(card: Card, host: QueueHost, addresses: readonly number[]): DoorbellCost {
   const { machine } = card
   const { link } = host.ram
   const words = new Float64Array(
@@ -179,10 +175,10 @@ function conventional(
   }
 }
 
-export type Work = 'NOP' | 'record, 64 inline' | 'record, 4096 by address'
-export const WORKS: readonly Work[] = ['NOP', 'record, 64 inline', 'record, 4096 by address']
+type Work = 'NOP' | 'record, 64 inline' | 'record, 4096 by address'
+const WORKS: readonly Work[] = ['NOP', 'record, 64 inline', 'record, 4096 by address']
 
-export interface PostCost {
+interface PostCost {
   engine: Engine
   work: Work
   /** Posts per doorbell. */
@@ -296,8 +292,8 @@ export async function postCost(
   }
 }
 
-export const PAIRS: readonly number[] = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
-export type Pattern = 'uniform' | 'zipf'
+const PAIRS: readonly number[] = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
+type Pattern = 'uniform' | 'zipf'
 export const PATTERNS: readonly Pattern[] = ['uniform', 'zipf']
 
 export interface CurvePoint {
@@ -417,7 +413,7 @@ export async function curve(
   return points
 }
 
-export interface CrowdCost {
+interface CrowdCost {
   pairs: number
   active: number
   postsPerSecond: number
@@ -558,7 +554,7 @@ function ours(all: readonly DoorbellCost[], cost: DoorbellCost): DoorbellCost {
   return all.find((one) => one.scheme === 'zone 3' && one.doorbells === cost.doorbells)!
 }
 
-export interface QueueBench {
+interface QueueBench {
   readonly doorbells: readonly DoorbellCost[]
   readonly posts: readonly PostCost[]
   readonly points: readonly CurvePoint[]

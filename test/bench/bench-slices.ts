@@ -14,8 +14,9 @@ import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { median, text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
+import { countCommands } from '../support/cards/fences.ts'
 
-export interface SliceCost {
+interface SliceCost {
   readonly engine: Engine
   readonly what: string
   readonly slotBytes: number
@@ -58,14 +59,9 @@ export async function sliceCosts(engines: readonly Engine[]): Promise<SliceCost[
 function measure(bench: Bench, call: () => boolean): Pick<SliceCost, 'calls' | 'commands'> & Times {
   const times: number[] = []
   let most = 0
-  let commands = 0
-  bench.machine.observe({
-    onCommand: () => {
-      commands += 1
-    },
-  })
-  for (let more = true; more; most = Math.max(most, commands)) {
-    commands = 0
+  const commands = countCommands(bench.machine)
+  for (let more = true; more; most = Math.max(most, commands.passed)) {
+    commands.passed = 0
     const begun = process.hrtime.bigint()
     more = call()
     times.push(Number(process.hrtime.bigint() - begun) / 1e3)

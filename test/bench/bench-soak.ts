@@ -31,7 +31,7 @@ const RECORD = new Uint8Array(64).fill(7)
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-export interface Growth {
+interface Growth {
   readonly what: string
   /** How many there were behind the first look. */
   readonly count: number

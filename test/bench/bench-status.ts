@@ -31,13 +31,13 @@ import {
 } from '../support/residency/paged-load.ts'
 
 /** Pages of the memory, those of them that the host keeps mapped, and what is done with it. */
-export interface Size {
+interface Size {
   readonly pages: number
   readonly frames: number
   readonly accesses: number
 }
 
-export const SIZES: readonly Size[] = [
+const SIZES: readonly Size[] = [
   { pages: 128, frames: 64, accesses: 2048 },
   { pages: 1024, frames: 512, accesses: 4096 },
 ]
@@ -85,7 +85,7 @@ export function percentile(latencies: readonly number[], share: number): number 
 const CUT_LEAST = 90
 const FLOOR_PATTERNS: readonly Pattern[] = ['sequential', 'hot-spot']
 
-export interface StatusFloor {
+interface StatusFloor {
   readonly what: string
   readonly value: number
   readonly least: number

@@ -39,7 +39,7 @@ export interface Outcome {
   shards: number
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly workers: number
   /** The program that a worker runs: it must call `serveJobs` (worker.ts). */
   readonly program: URL

@@ -22,7 +22,7 @@ export interface StageReport extends Omit<Tally, 'pictures'> {
 }
 
 /** A kind of violations that stands as open (open.ts), and how often this run described one. */
-export interface OpenReport extends Omit<OpenKind, 'says'> {
+interface OpenReport extends Omit<OpenKind, 'says'> {
   readonly met: number
 }
 
@@ -40,7 +40,7 @@ export interface Report {
   readonly stages: readonly StageReport[]
 }
 
-export interface Run {
+interface Run {
   readonly size: Size
   readonly seed: number
   readonly workers: number

@@ -63,7 +63,7 @@ const PIECES_A_LINE = 60
 
 const WORDS = ['durable', 'entry-2!', 'and-3']
 
-export interface Stage {
+interface Stage {
   readonly image: GuestImage
   readonly guest: Guest
   readonly dpu: DpuProcess

@@ -66,7 +66,7 @@ function endsOf(lines: readonly string[]): number[] {
   return (found ?? []).slice(1).map(Number)
 }
 
-export interface Lossy {
+interface Lossy {
   readonly session: Session
   readonly relay: Relay
   /** Of the card, as the guest knows it. */

@@ -56,7 +56,7 @@ function lossesOf({ missing, torn, fewer }: Tally): number {
 }
 
 /** Where the result goes, and where talk. */
-export interface Output {
+interface Output {
   print(text: string): void
   say(line: string): void
 }

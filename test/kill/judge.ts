@@ -30,7 +30,7 @@ export interface Violation {
 }
 
 /** What a part shows right behind a kill. */
-export interface Found {
+interface Found {
   readonly violations: readonly Violation[]
   /** Copies that are no whole version: the kill struck inside their stores. */
   readonly tornCopies: number

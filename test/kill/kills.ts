@@ -14,7 +14,7 @@ import { judgeAfterKill, judgeByRead, judgeRecovered, type Violation } from './j
 import { Ledger, PART_BYTES } from './ledger.ts'
 import { Load, openClient } from './load.ts'
 
-export interface KillOptions {
+interface KillOptions {
   readonly kind: BoardKind
   readonly kills: number
   readonly seed: number
@@ -74,7 +74,7 @@ const KILLS_TO_NOTICE = 500
 /** What a part says of its last recovery. */
 type PartCounts = Pick<PartStatus, 'lanesActive' | 'recordsRepaired'>
 
-export function newTally(): Tally {
+function newTally(): Tally {
   return {
     ...{ kills: 0, killsInStart: 0, acknowledged: 0, unanswered: 0, underWay: 0, tornCopies: 0 },
     ...{

@@ -10,7 +10,7 @@ import type { Durability } from '../../host-driver/index.ts'
 import { randomSource } from '../../host-driver/way/options.ts'
 
 /** A region that the kills are aimed at. */
-export interface Target {
+interface Target {
   readonly name: string
   readonly slots: number
   /** Bytes of the longest record; records are of every length up to that. */
@@ -94,7 +94,7 @@ export function bytesOf({ target, region, slot }: Entry, version: number): Uint8
 }
 
 /** The version that these bytes say they are, or -1 where they are no record of that place. */
-export function versionSaid({ region, slot }: Entry, bytes: Uint8Array): number {
+function versionSaid({ region, slot }: Entry, bytes: Uint8Array): number {
   if (bytes.length < HEAD_BYTES) return -1
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEAD_BYTES)
   const said = [0, 4, 8].map((at) => view.getUint32(at, true))

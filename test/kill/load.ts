@@ -22,7 +22,7 @@ const IN_FLIGHT = 24
 const CLIENTS = 2
 
 /** A client of the board, with the regions of the ledger open. */
-export interface Client {
+interface Client {
   readonly dpu: Dpu
   readonly regions: readonly Region[]
 }

@@ -35,7 +35,7 @@ export const PAGES: readonly string[] = filesBelow('.').filter((path) => path.en
 const TESTS_PAGE = 'test/README.md'
 const LINUX_PAGE = 'boards/linux/README.md'
 
-export interface PageTable {
+interface PageTable {
   /** What a test of it is called. */
   readonly title: string
   readonly page: string
@@ -279,7 +279,7 @@ interface Run {
 }
 
 /** What the card does with one burst of so many records. */
-export function burstOf(records: number, copies: number): Run {
+function burstOf(records: number, copies: number): Run {
   const card = new Card(1 << 20)
   card.format()
   const region = card.provision({ slots: 64, capacity: 64, copies })

@@ -16,6 +16,7 @@ import {
   type Receipt,
   type Region,
 } from '../../../host-driver/index.ts'
+import { failure } from '../../support/driver/failures.ts'
 import { type OpenWay, openWay, type WayName, type WayOptions } from '../../support/driver/ways.ts'
 import { endpointOf } from '../../support/peers/network.ts'
 import { divided } from '../../support/run/thorough.ts'
@@ -51,15 +52,6 @@ async function bench(name: WayName, options: WayOptions = {}): Promise<Bench> {
 
 function pattern(length: number, seed: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 31 + seed * 17 + (i >> 8)) & 0xff)
-}
-
-async function failure(promise: Promise<unknown>): Promise<PerdureError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return error as PerdureError
 }
 
 /** Lengths around every border: nothing, inline, one line more, a packet, several. */

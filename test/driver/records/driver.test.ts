@@ -38,6 +38,7 @@ import {
   TransportError,
 } from '../../../host-driver/index.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
+import { failure } from '../../support/driver/failures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-driver-'))
 const open: LocalDpu[] = []
@@ -71,15 +72,6 @@ async function bench(
 
 function record(length: number, seed: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 31 + seed * 17) & 0xff)
-}
-
-async function failure(promise: Promise<unknown>): Promise<PerdureError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return error as PerdureError
 }
 
 /** Cuts the power, and boots again after a while. */

@@ -13,12 +13,12 @@ import {
   type DualRead,
   dualRead,
   dualWrite,
-  PerdureError,
   RemoteMemory,
   readSlotImage,
   type SlotImage,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
+import { failure } from '../../support/driver/failures.ts'
 import {
   BYTES,
   type VerbsBench,
@@ -83,12 +83,7 @@ function flip({ target }: VerbsBench, at: number): void {
 }
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return (error as PerdureError).code
+  return (await failure(promise)).code
 }
 
 describe.each(COUNTS)('a dual write in %i places', (copies) => {

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { cut, images, Nvdimm, Random, VirtualClock } from '../../../boards/emulator/index.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { realTimer, realTimeUs } from '../../../host-driver/frames/udp.ts'
 import {
   type ConnectOptions,
@@ -21,6 +20,7 @@ import {
 } from '../../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
 import { dataOf } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-outcome-'))
 const open: LocalDpu[] = []
@@ -95,11 +95,8 @@ test.each([2, 3, 4])(
   async (nth) => {
     const { local, region } = await bench()
     await region.persist(0, dataOf(9, 1)).persisted
-    let fences = 0
-    local.dpu.machine!.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++fences === nth) local.nvdimm.fencesToFail = 1
-      },
+    atFence(local.dpu.machine!, nth, () => {
+      local.nvdimm.fencesToFail = 1
     })
     const write = await unheard(local, () => region.persist(0, dataOf(9, 3)))
     expect(await endOf(write.persisted)).toBe('PERDURE_OUTCOME_UNKNOWN')

@@ -9,10 +9,11 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { blankBseth } from '../../../firmware/wire/block-size.ts'
 import type { BytesRegion, ConnectOptions, Dpu, Region } from '../../../host-driver/index.ts'
-import { connect, PerdureError } from '../../../host-driver/index.ts'
+import { connect } from '../../../host-driver/index.ts'
 import type { Connection } from '../../../host-driver/link/connection.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
 import { blockSizeJob } from '../../../host-driver/way/jobs.ts'
+import { failure } from '../../support/driver/failures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-residency-'))
 const open: LocalDpu[] = []
@@ -75,15 +76,6 @@ function sleep(local: LocalDpu, us: number): Promise<void> {
 
 function count(opcodes: readonly number[], opcode: number): number {
   return opcodes.filter((one) => one === opcode).length
-}
-
-async function failure(promise: Promise<unknown>): Promise<PerdureError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return error as PerdureError
 }
 
 function record(seed: number): Uint8Array {

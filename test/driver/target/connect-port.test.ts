@@ -10,13 +10,7 @@ import { DPU_ENDPOINT, neighbour } from '../../../host-driver/base/addresses.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
 import { QueuePair } from '../../../host-driver/frames/queue-pair.ts'
 import { Session } from '../../../host-driver/frames/session.ts'
-import {
-  connect,
-  connectTarget,
-  type Dpu,
-  PerdureError,
-  RefusedError,
-} from '../../../host-driver/index.ts'
+import { connect, connectTarget, type Dpu, RefusedError } from '../../../host-driver/index.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
 import {
   connectPort,
@@ -25,6 +19,7 @@ import {
 } from '../../../host-driver/target/connect-cm.ts'
 import { readJob, VIEW_SETTLED } from '../../../host-driver/way/jobs.ts'
 import { randomSource } from '../../../host-driver/way/options.ts'
+import { failure } from '../../support/driver/failures.ts'
 
 const PORT = 7471
 
@@ -80,15 +75,6 @@ async function bench(card: Partial<LocalOptions> = {}): Promise<Bench> {
     connectPort: (options = {}) =>
       connectPort(session, { port: PORT, number: numbers.next++, random, ...options }),
   }
-}
-
-async function failure(promise: Promise<unknown>): Promise<PerdureError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return error as PerdureError
 }
 
 describe('connecting to a port', () => {

@@ -11,13 +11,13 @@ import {
   type CompletionQueue,
   INLINE,
   type MemoryRegion,
-  PerdureError,
   type QueuePair,
   type Region,
   type SendRequest,
   SIGNALED,
   type WorkCompletion,
 } from '../../../host-driver/index.ts'
+import { thrown } from '../../support/driver/failures.ts'
 import { type OpenWay, openWay, type WayName } from '../../support/driver/ways.ts'
 
 /** The ways over which a list of work requests can be a batch. */
@@ -284,14 +284,4 @@ for (const name of ['own', 'behind'] as const) {
     expect(thrown(call)).toMatchObject({ code: 'PERDURE_ARGUMENT' })
     expect(cq.poll()).toEqual([])
   })
-}
-
-function thrown(work: () => unknown): PerdureError {
-  try {
-    work()
-  } catch (error) {
-    expect(error).toBeInstanceOf(PerdureError)
-    return error as PerdureError
-  }
-  throw new Error('nothing was thrown')
 }

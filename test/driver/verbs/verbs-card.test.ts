@@ -18,10 +18,10 @@ import {
   type DualPlaces,
   dualRead,
   dualWrite,
-  PerdureError,
   RemoteMemory,
 } from '../../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+import { failure } from '../../support/driver/failures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-verbs-'))
 const open: LocalDpu[] = []
@@ -64,15 +64,6 @@ function pattern(length: number, seed: number): Uint8Array {
 
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
-}
-
-async function failure(promise: Promise<unknown>): Promise<PerdureError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(PerdureError)
-  return error as PerdureError
 }
 
 describe('a region of bytes', () => {

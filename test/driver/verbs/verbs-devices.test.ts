@@ -15,7 +15,6 @@ import {
   FENCE,
   INLINE,
   type MemoryRegion,
-  PerdureError,
   type ProtectionDomain,
   type QueuePair,
   type Region,
@@ -25,6 +24,7 @@ import {
   type VerbsContext,
   type WorkCompletion,
 } from '../../../host-driver/index.ts'
+import { thrown } from '../../support/driver/failures.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
 import { endpointOf } from '../../support/peers/network.ts'
 
@@ -101,16 +101,6 @@ const slot = ({ records }: Bench, number: number): { rkey: number; remoteAddr: b
   rkey: records.info.rkey,
   remoteAddr: BigInt(number) << 32n,
 })
-
-function thrown(work: () => unknown): PerdureError {
-  try {
-    work()
-  } catch (error) {
-    expect(error).toBeInstanceOf(PerdureError)
-    return error as PerdureError
-  }
-  throw new Error('nothing was thrown')
-}
 
 /** What only a peer does: it sends. */
 function messages(name: WayName): void {

@@ -12,7 +12,8 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import {
   CHECK,
   COMMAND_WORDS,
@@ -34,15 +35,15 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
-import { type Firmware, start } from '../../../firmware/main.ts'
-import { Conversation, FACTS, type Sent, sentOf } from '../../support/cards/card.ts'
+import { start } from '../../../firmware/main.ts'
+import { Card } from '../../support/cards/card.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 
 /** Packet memory, of one card after the other. */
 const PACKETS: Uint8Array = new Uint8Array(MEMORY_BYTES)
 
 /** Lines of the medium that commands have read. */
-export class LineCount {
+class LineCount {
   /** A line counts every time. */
   reads = 0
   private readonly lines = new Set<number>()
@@ -128,42 +129,27 @@ class SparseMachine implements Machine {
 }
 
 /** A DPU on such a part, without clock and link. */
-export class SparseCard extends Conversation {
-  readonly machine: EmulatedMachine
+interface SparseCard {
+  readonly card: Card
   /** What the start has read, recovery and all. */
   readonly atStart: LineCount
-  private readonly firmware: Firmware
-  private sent: Sent[] = []
-  private now = 0
+}
 
-  constructor(part: Nvdimm, nvdimmBytes: number) {
-    super((...frames) => this.serve(...frames))
-    const { dirtyShutdowns } = part
-    const facts = { ...FACTS, nvdimmBytes, dirtyShutdowns }
-    // One card serves at a time. Single packets never reach the staging buffers behind.
-    PACKETS.fill(0, 0, STAGING_AT)
-    const transmit = (frame: Uint8Array): void => {
-      this.sent.push(sentOf(frame))
-    }
-    this.machine = new EmulatedMachine({ facts, nvdimm: part, transmit, packets: PACKETS })
-    this.atStart = new LineCount()
-    const sparse = new SparseMachine(this.machine, this.atStart)
-    this.firmware = start(sparse)
+export function sparseCard(part: Nvdimm, nvdimmBytes: number): SparseCard {
+  // One card serves at a time. Single packets never reach the staging buffers behind.
+  PACKETS.fill(0, 0, STAGING_AT)
+  const atStart = new LineCount()
+  const boot = (machine: EmulatedMachine): FirmwareEngine => {
+    const sparse = new SparseMachine(machine, atStart)
+    const firmware = start(sparse)
     sparse.count = null
+    return {
+      serve: (count, nowUs) => firmware.serve(count, nowUs),
+      idle: (nowUs) => firmware.idle(nowUs),
+      memoryUsed: () => 0,
+      dispose: () => {},
+    }
   }
-
-  serve(...frames: Uint8Array[]): Sent[] {
-    this.sent = []
-    frames.forEach((frame, i) => {
-      this.machine.place(i, frame)
-    })
-    this.now += 10
-    this.firmware.serve(frames.length, this.now)
-    return this.sent
-  }
-
-  idle(): void {
-    this.now += 10
-    this.firmware.idle(this.now)
-  }
+  const card = new Card(part, { facts: { nvdimmBytes }, packets: PACKETS, start: boot })
+  return { card, atStart }
 }

@@ -17,7 +17,7 @@ import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/
 import { FENCE } from '../../../firmware/board/hal.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
+import { type Card, dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
 import {
   copyAt,
   LANES,
@@ -34,7 +34,7 @@ import {
   slotValid,
 } from '../../support/judges/oracle.ts'
 import type { Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
-import { SparseCard } from './sparse.ts'
+import { sparseCard } from './sparse.ts'
 
 /** How large the parts are, the smallest first. */
 export const PART_SIZES: readonly number[] = [2 ** 20, 2 ** 30, 2 ** 40]
@@ -90,7 +90,7 @@ export interface Life {
 }
 
 /** What a start of a part of that size was seen to do. */
-export interface Measured {
+interface Measured {
   readonly partBytes: number
   /** Lines read, each time counted; and different ones. */
   readonly reads: number
@@ -110,7 +110,7 @@ function pagesOf(bytes: number): number {
 }
 
 /** Takes all room before the records. */
-function fill(card: SparseCard, length: number): void {
+function fill(card: Card, length: number): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
     body.set(new TextEncoder().encode('before'), mad.REGION_NAME)
     body[mad.REGION_KIND] = mad.KIND_BYTES
@@ -139,7 +139,7 @@ function once<Value>(known: Map<string, Value>, name: string, make: () => Value)
 function prepare(partBytes: number, life: Life): Uint8Array {
   const { copies, bytes } = life
   const part = new Nvdimm({ bytes: WINDOWS_BYTES })
-  const card = new SparseCard(part, partBytes)
+  const { card } = sparseCard(part, partBytes)
   card.format()
   const recordsBytes = copies * pagesOf(SLOTS * (LINE_BYTES + bytes))
   fill(card, partBytes - recordsBytes - OPERATIONS_AT - OPERATIONS_BYTES)
@@ -150,7 +150,7 @@ function prepare(partBytes: number, life: Life): Uint8Array {
 }
 
 /** One burst of writes into the first records. */
-function burst(card: SparseCard, region: TestRegion, life: Life, version: number): Uint8Array[] {
+function burst(card: Card, region: TestRegion, life: Life, version: number): Uint8Array[] {
   const qp = card.connect()
   return Array.from({ length: life.inFlight }, (_, slot) => {
     const data = written(life.bytes, version, slot)
@@ -161,7 +161,7 @@ function burst(card: SparseCard, region: TestRegion, life: Life, version: number
 
 /** The numbers of the fences that the burst runs, counted from its first command. */
 function fencesOf(content: Uint8Array, partBytes: number, life: Life): number[] {
-  const card = new SparseCard(new Nvdimm({ bytes: WINDOWS_BYTES, content }), partBytes)
+  const { card } = sparseCard(new Nvdimm({ bytes: WINDOWS_BYTES, content }), partBytes)
   const frames = burst(card, card.open(), life, 2)
   const numbers: number[] = []
   const first = card.machine.commandCount
@@ -182,7 +182,7 @@ function cutLife(partBytes: number, life: Life): Nvdimm {
   const ats = life.inFlight > 0 ? once(fences, name, () => fencesOf(content, partBytes, life)) : []
   const part = new Nvdimm({ bytes: WINDOWS_BYTES, content })
   // All cards share their packet memory: from here on it is this one's.
-  const card = new SparseCard(part, partBytes)
+  const { card } = sparseCard(part, partBytes)
   if (life.inFlight > 0) {
     const frames = burst(card, card.open(), life, 2)
     const at = ats[life.fence]
@@ -205,8 +205,8 @@ export function measure(partBytes: number, life: Life): Measured {
     if (laneNames(line)) lanes += 1
     else if (readLane(line).state !== 'clear') torn += 1
   }
-  const card = new SparseCard(part, partBytes)
-  const { reads, distinct } = card.atStart
+  const { card, atStart } = sparseCard(part, partBytes)
+  const { reads, distinct } = atStart
   const status = card.status()
   return {
     ...{ partBytes, reads, lines: distinct, lanes, torn },
@@ -293,7 +293,7 @@ function nameOf(partBytes: number): string {
 }
 
 /** A life in one line, and back. */
-export function scriptOf(life: Life): string {
+function scriptOf(life: Life): string {
   const { wait, copies, bytes, inFlight, fence, strategy, seed } = life
   return `${wait}of${copies} ${bytes} ${inFlight} ${fence} ${strategy} ${seed}`
 }

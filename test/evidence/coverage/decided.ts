@@ -14,7 +14,7 @@ import { ARGUED } from './argued.ts'
 import { type Decision, Decisions } from './decisions.ts'
 
 /** What decides that something is durable, and what believes a header. */
-export const DECIDING: readonly string[] = [
+const DECIDING: readonly string[] = [
   'firmware/commit/cases.ts',
   'firmware/commit/recovery.ts',
   'firmware/commit/unify.ts',

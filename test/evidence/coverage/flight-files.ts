@@ -9,7 +9,7 @@ const KNOWN = 'known'
 const HITS = '.hits'
 const TAPE = '.tape'
 
-export interface Flight {
+interface Flight {
   /** Name of the test file. */
   readonly name: string
   readonly inside: Uint8Array

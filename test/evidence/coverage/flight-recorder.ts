@@ -36,7 +36,7 @@ import {
 import { BACK, IDLE, OUT, PacketView, type Recorded, RUN, SERVE, Tape } from './flight-tape.ts'
 
 /** Branches by number: 0 not taken, 1 taken, 2 on a tape that another process has kept. */
-export type Hits = Uint8Array
+type Hits = Uint8Array
 
 interface Counters {
   __hits: Hits

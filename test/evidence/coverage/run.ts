@@ -32,7 +32,7 @@ export interface Coverage {
   readonly names: readonly string[]
 }
 
-export interface FailedTest {
+interface FailedTest {
   /** Path from the root. */
   readonly file: string
   readonly name: string
@@ -55,7 +55,7 @@ interface RunReport {
 }
 
 /** How to play them; all tests play unless `wanted` is given. */
-export interface CoverOptions {
+interface CoverOptions {
   /** Of these files, those that are tests of single parts play in QuickJS themselves. */
   readonly parts: readonly string[]
   /** Tests that take long are left out, unless such a branch is missing without them. */

@@ -14,7 +14,7 @@ import { aimOf, type Findings, type Look, type Scenario } from '../../support/cr
 import { NOTHING, type Replayed, type Tally, type Violation } from '../stage.ts'
 
 /** What came of it, in short; `findings` has it all. */
-export interface Explored {
+interface Explored {
   readonly violations: number
   /** The first few violations, as sentences, and of each the image, as `tellOne` takes it. */
   readonly witnesses: readonly string[]
@@ -26,7 +26,7 @@ export interface Explored {
 }
 
 /** Beside the first of each class, one image in so many is booted the whole way as well. */
-export const CHECK_EACH = 1024
+const CHECK_EACH = 1024
 
 export function exploreOnce(scenario: Scenario, look: Look = {}): Explored {
   const findings = explore(scenario, { checkEach: CHECK_EACH, ...look })

@@ -11,12 +11,12 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type Sent } from '../../support/cards/card.ts'
+import { Card } from '../../support/cards/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
-import type { Level, Scenario } from '../../support/crash/scenario.ts'
+import { LEVELS, type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
 import { DECIDED } from '../../support/judges/case-table.ts'
 import {
@@ -28,10 +28,10 @@ import {
   type RecordOracle,
   readLane,
 } from '../../support/judges/oracle.ts'
-import { KINDS, LEVELS, levelName, playOf } from './plays.ts'
+import { KINDS, playOf } from './plays.ts'
 
 /** A lane, a copy of a record, or a line of the operation table: lines of eight chunks. */
-export interface Block {
+interface Block {
   readonly name: string
   /**
    * Each line as eight letters: `.` not touched since it became durable, `=` stored again as it
@@ -41,7 +41,7 @@ export interface Block {
 }
 
 /** One image that the cut may leave. */
-export interface ImageShown {
+interface ImageShown {
   /** For each star whether it survived: `1` or `0`. */
   readonly kept: string
   /** What each block then is: `A`, `torn`, `old`, `new` … */
@@ -54,7 +54,7 @@ export interface ImageShown {
   readonly reads: readonly string[]
 }
 
-export interface PointShown {
+interface PointShown {
   readonly name: string
   /** Of each record: `record 0: v2 begun, v1 acknowledged`. */
   readonly known: readonly string[]
@@ -64,7 +64,7 @@ export interface PointShown {
   readonly images: readonly ImageShown[]
 }
 
-export interface Picture {
+interface Picture {
   readonly picture: 'crash'
   readonly kind: string
   readonly level: string
@@ -72,7 +72,7 @@ export interface Picture {
 }
 
 /** Of the kinds of the crash stage, those that a picture can show. */
-export const PICTURED: readonly string[] = [
+const PICTURED: readonly string[] = [
   'write over another',
   'write over a blank',
   'write over its own',
@@ -123,8 +123,6 @@ class Painter {
   private exploring = false
   /** The versions that were begun before the exploration. */
   private readonly before = new Map<number, number>()
-  private taken: readonly Sent[] = []
-  private takenCount = 0
   private done = ''
 
   constructor(scenario: Scenario, seed: number) {
@@ -142,14 +140,14 @@ class Painter {
     card.machine.observe({
       onCommand: (_, op, words, at) => {
         actor.noteCommand(op, words, at)
-        if (this.takeSent()) this.paintPoint('behind an answer')
+        if (actor.takeSent()) this.paintPoint('behind an answer')
         if (op !== FENCE) return
         actor.fencesInBurst += 1
         this.paintPoint(`before fence ${actor.fencesInBurst}`)
       },
     })
     actor.ended = () => {
-      this.takeSent()
+      actor.takeSent()
       this.paintPoint('at the end of a step')
     }
     scenario.before?.(actor)
@@ -157,16 +155,6 @@ class Painter {
     this.exploring = true
     scenario.during(actor)
     return this.points
-  }
-
-  private takeSent(): boolean {
-    const { sent } = this.card
-    if (sent !== this.taken) this.takenCount = 0
-    this.taken = sent
-    const from = this.takenCount
-    this.takenCount = sent.length
-    for (let i = from; i < sent.length; i++) this.actor.noteFrame(sent[i]!)
-    return sent.length > from
   }
 
   /** The records that the play writes, so far. */

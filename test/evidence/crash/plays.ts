@@ -11,17 +11,7 @@
 
 import { dataOf } from '../../support/cards/card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
-import type { Level, Scenario } from '../../support/crash/scenario.ts'
-
-export const LEVELS: readonly Level[] = [
-  { wait: 1, copies: 2 },
-  { wait: 2, copies: 2 },
-  { wait: 2, copies: 3 },
-]
-
-export function levelName({ wait, copies }: Level): string {
-  return `${wait}of${copies}`
-}
+import { type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 
 /** Bytes of a record. */
 const BYTES = 64
@@ -57,7 +47,7 @@ function upTo(count: number): number[] {
 }
 
 /** How a kind is made. */
-export interface Kind {
+interface Kind {
   readonly name: string
   /** CPU seconds of one play at 2of2, about. */
   readonly seconds: number

@@ -7,11 +7,11 @@
  * are told apart by all that is on the part, and no two plays have one in common.
  */
 
-import type { Level } from '../../support/crash/scenario.ts'
+import { LEVELS, type Level, levelName } from '../../support/crash/scenario.ts'
 import type { Shard, Size, Stage, Tally } from '../stage.ts'
 import { cellsOf } from './cells.ts'
 import { exploreOnce, tallyOf, tellOne } from './engine.ts'
-import { KINDS, LEVELS, levelName, playOf } from './plays.ts'
+import { KINDS, playOf } from './plays.ts'
 
 /** Patterns of data that every kind is played with. */
 const PATTERNS: Readonly<Record<Size, number>> = { cut: 1, ci: 4, nightly: 700 }

@@ -56,7 +56,7 @@ function spaceOf(address: number): number {
 }
 
 /** Kinds that the command at `at` may fail with; the board has run it, or tried to. */
-export function kindsAt(words: Float64Array, at: number): FailureKind[] {
+function kindsAt(words: Float64Array, at: number): FailureKind[] {
   const op = words[at + hal.OP]!
   if (op === hal.SKIP) return []
   const kinds: FailureKind[] = ['power', 'throws']

@@ -38,7 +38,7 @@ import {
 import { callOf, readFrame, type TestRegion } from '../../support/wire/conversation.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { writeFrames } from '../../support/wire/requests.ts'
-import { type BoardCard, WentDark } from './card.ts'
+import { WentDark } from './card.ts'
 import type { Operation } from './operations.ts'
 import { servedPart } from './parts.ts'
 import { type Attach, type Counts, noCounts, PartWorld, type World } from './world.ts'
@@ -50,7 +50,7 @@ const BUFFER_BYTES = 4096
 /** The host with a local queue pair, a completion queue and a buffer. */
 interface Local {
   readonly world: PartWorld
-  readonly card: BoardCard
+  readonly card: Card
   readonly host: QueueHost
   readonly cq: number
   readonly qp: QueuePair

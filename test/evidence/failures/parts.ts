@@ -5,10 +5,11 @@
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import type { Card } from '../../support/cards/card.ts'
 import { type Level, type Media, mediaOf, partOf } from '../../support/crash/explorer.ts'
 import { copyAt, LINE_BYTES, readSuperblock } from '../../support/judges/oracle.ts'
 import { dataOf, persistFrames, type RegionShape } from '../../support/wire/conversation.ts'
-import { BoardCard } from './card.ts'
+import { boardCard } from './card.ts'
 
 export const PART_BYTES: number = 96 * 1024
 
@@ -21,15 +22,15 @@ export const REGIONS: readonly RegionShape[] = [
 ]
 
 /** Puts what is pending where it is durable, and ends the card. */
-function contentOf(card: BoardCard): Uint8Array {
+function contentOf(card: Card): Uint8Array {
   card.idle()
   card.nvdimm.fence()
   return card.nvdimm.durable.slice()
 }
 
-function cardOn(content?: Uint8Array): BoardCard {
+function cardOn(content?: Uint8Array): Card {
   const nvdimm = new Nvdimm({ bytes: PART_BYTES, ...(content === undefined ? {} : { content }) })
-  return new BoardCard(nvdimm, { seat: 'restarted' })
+  return boardCard(nvdimm, { seat: 'restarted' })
 }
 
 let formatted: Uint8Array | null = null
@@ -73,13 +74,13 @@ export function partWithLoss(): Uint8Array {
   }
   const nvdimm = new Nvdimm({ bytes: PART_BYTES, content })
   nvdimm.dirtyShutdowns = 1
-  withLoss = contentOf(new BoardCard(nvdimm, { seat: 'restarted' }))
+  withLoss = contentOf(boardCard(nvdimm, { seat: 'restarted' }))
   return withLoss
 }
 
 const media = new Map<string, Media>()
 
-export function mediaAt(level: Level): Media {
+function mediaAt(level: Level): Media {
   const name = `${level.wait} of ${level.copies}`
   const made = media.get(name) ?? mediaOf(level)
   media.set(name, made)
@@ -87,13 +88,13 @@ export function mediaAt(level: Level): Media {
 }
 
 /** Half of the new image over the old one. */
-export function tornOf({ old, fresh }: Media): Uint8Array {
+function tornOf({ old, fresh }: Media): Uint8Array {
   const image = old.slice()
   image.set(fresh.subarray(0, 72))
   return image
 }
 
-export interface CrashedPart {
+interface CrashedPart {
   readonly name: string
   readonly media: Media
   readonly content: Uint8Array

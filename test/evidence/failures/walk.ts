@@ -11,7 +11,7 @@ import { WentDark } from './card.ts'
 import type { Operation } from './operations.ts'
 import type { Counts, Judged } from './world.ts'
 
-export interface Trial {
+interface Trial {
   readonly operation: string
   readonly failure: Failure
   readonly complaints: readonly string[]
@@ -20,7 +20,7 @@ export interface Trial {
 }
 
 /** How an operation goes without failures. */
-export interface Plain {
+interface Plain {
   readonly kinds: readonly (readonly FailureKind[])[]
   readonly lists: number
   readonly complaints: readonly string[]

@@ -21,7 +21,9 @@ import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { type BatchOptions, batchFrames } from '../../support/cards/batch-card.ts'
-import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
+import type { Card } from '../../support/cards/card.ts'
+import { beginVersion, Carried, type Named, noteSequenceOf } from '../../support/crash/carried.ts'
+import { acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import {
   copyAt,
   RecordOracle,
@@ -37,7 +39,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/wire/conversation.ts'
-import { BoardCard, type Seat, type Starter } from './card.ts'
+import { boardCard, type Seat, type Starter } from './card.ts'
 
 /** Called when failures begin to count. */
 export type Attach = (machine: EmulatedMachine) => void
@@ -77,12 +79,6 @@ interface Claim {
   due: boolean
 }
 
-interface Carried {
-  readonly record: RecordOracle
-  readonly version: number
-  readonly wait: number
-}
-
 /** Records of which an image is read over the wire. */
 const READ_SLOTS = 2
 
@@ -107,15 +103,15 @@ export class PartWorld implements World {
   private readonly records = new Map<string, RecordOracle>()
   /** Records by the place of their first copy. */
   private readonly firstCopies = new Map<number, RecordOracle>()
-  private readonly carried = new Map<string, Carried>()
-  private readonly posted = new Map<number, Carried>()
+  private readonly carried = new Carried()
+  private readonly posted = new Map<number, Named>()
   private readonly claims: Claim[] = []
   private readonly touched: (readonly [at: number, length: number])[] = []
   private readonly action: (world: PartWorld, attach: Attach) => void
   private batches = 0
   private connections = 10
   layouts: readonly RegionLayout[] = []
-  card: BoardCard | null = null
+  card: Card | null = null
   /** Another engine than the sources in Node. */
   starter: Starter | null = null
 
@@ -170,11 +166,10 @@ export class PartWorld implements World {
   }
 
   /** Starts the card; `attach` where the start itself is the operation. */
-  boot(attach?: Attach, ram?: HostRam): BoardCard {
-    this.card = new BoardCard(this.part, {
+  boot(attach?: Attach, ram?: HostRam): Card {
+    this.card = boardCard(this.part, {
       seat: 'played',
-      ...(ram === undefined ? {} : { ram }),
-      ...(this.starter === null ? {} : { starter: this.starter }),
+      ...{ ram, starter: this.starter ?? undefined },
       leaves: (sent) => this.noteFrame(sent),
       beforeBoot: (machine) => {
         this.noteSequences(machine)
@@ -192,12 +187,7 @@ export class PartWorld implements World {
         if (op !== COPY_CLEAN || from >= NVDIMM_SPACE) return
         const to = words[at + TO]! - NVDIMM_SPACE
         const record = this.firstCopies.get(to)
-        if (record === undefined) return
-        const { operation, client, sequence } = readSlot(machine.packets.subarray(from))
-        const version = record.versions.findIndex((one) => {
-          return BigInt(one.operation) === operation && BigInt(one.client) === client
-        })
-        if (version > 0) record.noteSequence(version, sequence)
+        if (record !== undefined) noteSequenceOf(record, machine.packets.subarray(from))
       },
     })
   }
@@ -230,8 +220,7 @@ export class PartWorld implements World {
     client = 7,
   ): Uint8Array[] {
     const frames = persistFrames(qp, region, slot, data, { wait })
-    const named = this.begin(region, slot, data, wait, client, qp.operation)
-    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
+    this.carried.note(qp, this.begin(region, slot, data, wait, client, qp.operation))
     return frames
   }
 
@@ -249,7 +238,7 @@ export class PartWorld implements World {
       const record = this.record(region, slot)
       const expect = readSlot(record.copyIn(this.part.durable, 0)).sequence
       const named = this.begin(region, slot, data, 2, 7, first + i)
-      this.carried.set(`${qp.peer} batch ${id} ${i}`, named)
+      this.carried.noteInBatch(qp, id, i, named)
       return { slot, data, ...(options.expects === true ? { expect } : {}) }
     })
     return batchFrames(qp, region, members, { ...options, id })
@@ -262,11 +251,8 @@ export class PartWorld implements World {
     wait: number,
     client: number,
     operation: number,
-  ): Carried {
-    const record = this.record(region, slot)
-    record.versions.push({ data, client, operation })
-    record.started = record.versions.length - 1
-    return { record, version: record.started, wait }
+  ): Named {
+    return beginVersion(this.record(region, slot), { data, client, operation }, wait)
   }
 
   /** A record that is posted as an element of the host's; the oracle knows of it from here on. */
@@ -298,7 +284,9 @@ export class PartWorld implements World {
 
   private noteFrame(sent: Sent): void {
     const said = acknowledgementIn(sent.bytes)
-    const named = said === null ? [] : this.namedBy(said)
+    const spoken = said === null ? [] : this.carried.namedBy(said)
+    // An acknowledgement may be of what is no record.
+    const named = spoken.filter((one) => one !== undefined)
     this.counts.acknowledged += named.length
     for (const { record, version, wait } of named) {
       record.acknowledged = Math.max(record.acknowledged, version)
@@ -323,20 +311,6 @@ export class PartWorld implements World {
     }
   }
 
-  private namedBy(said: Acknowledgement): Carried[] {
-    const { batch, peer, firstPsn, lastPsn } = said
-    if (batch !== null) {
-      return batch.durable.flatMap((i) => this.carried.get(`${peer} batch ${batch.id} ${i}`) ?? [])
-    }
-    if (said.status !== 0) return []
-    const named: Carried[] = []
-    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      const one = this.carried.get(`${peer} ${psn}`)
-      if (one !== undefined) named.push(one)
-      if (psn === lastPsn) return named
-    }
-  }
-
   judge(goesOn: boolean, mayLose: boolean): string[] {
     this.mayLose ||= mayLose
     this.judgeImages(['none', 'all', 'some'])
@@ -348,7 +322,7 @@ export class PartWorld implements World {
   }
 
   /** The card is asked, and written to, with the board as it is by now. */
-  private goOn(card: BoardCard): void {
+  private goOn(card: Card): void {
     const status = card.status()
     const state = status[mad.PART_STATE]!
     const fault = FAULTS[status[mad.PART_FAULT]!]!.name
@@ -369,7 +343,7 @@ export class PartWorld implements World {
   }
 
   /** What a reader is told is durable, and no older than what was acknowledged (I6). */
-  private readLive(card: BoardCard, region: TestRegion, slot: number): void {
+  private readLive(card: Card, region: TestRegion, slot: number): void {
     const record = this.record(region, slot)
     // A refusal ends a queue pair.
     const data = card.read(card.connect(4096, 0, 9), region, slot, 0, region.capacity)
@@ -417,9 +391,9 @@ export class PartWorld implements World {
     const { dirtyShutdowns } = this.part
     part.dirtyShutdowns = dirtyShutdowns
     const seat: Seat = 'restarted'
-    let card: BoardCard
+    let card: Card
     try {
-      card = new BoardCard(part, { seat })
+      card = boardCard(part, { seat })
     } catch (error) {
       return [`the start throws: ${String(error)}`]
     }
@@ -469,7 +443,7 @@ export class PartWorld implements World {
   }
 
   /** Every record reads as what is on the medium; one that was given up does not read at all. */
-  private judgeReads(card: BoardCard, part: Nvdimm): string[] {
+  private judgeReads(card: Card, part: Nvdimm): string[] {
     const lost = readSuperblock(part.durable)!.lost.map(([id, slot]) => `${id} ${slot}`)
     const said: string[] = []
     for (const layout of this.layouts) {
@@ -495,7 +469,7 @@ export class PartWorld implements World {
   }
 
   /** All is well again: a record is taken, and durable. */
-  private judgeWrite(card: BoardCard, part: Nvdimm): string[] {
+  private judgeWrite(card: Card, part: Nvdimm): string[] {
     const layout = this.layouts.find(({ kind }) => kind === 0)
     if (layout === undefined) return []
     const region = card.open(layout.name)

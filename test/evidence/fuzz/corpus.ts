@@ -12,7 +12,6 @@ import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import {
   BATCHES,
   MEMORY_REGIONS,
@@ -29,6 +28,7 @@ import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
 import { Card, dataOf, persistFrames, readFrame } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { nop, nopHost } from '../../support/queues/nop-queues.ts'
@@ -60,9 +60,7 @@ function sent(card: Card, frames: readonly Uint8Array[]): Led {
 function lost(): Setting {
   const one = setting()
   for (const copy of [0, 1]) one.card.nvdimm.poison(slotOffset(one.region, copy, 0) / 64)
-  one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-    body[mad.SCAN_REGION + 3] = one.region.id
-  })
+  one.card.scan(one.region.id)
   return one
 }
 
@@ -98,12 +96,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
   },
   IN_DOUBT: () => {
     const { card, region, qp } = setting()
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++fences === 2) card.nvdimm.fencesToFail = 1
-      },
-    })
+    failFence(card, 2)
     return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
   },
   UNREADABLE: () => {
@@ -194,7 +187,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
-    const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 20, link)).format()
+    const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 20, link) }).format()
     believe(card, PLACEMENT_THROUGH)
     const host = new QueueHost(card).init(64)
     attachedAgent(card, new RawAgentQueues(host))

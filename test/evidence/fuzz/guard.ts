@@ -45,14 +45,14 @@ export class GuardedPart extends Nvdimm {
 }
 
 /** A region as a client knows it, and where it lies. */
-export interface Area {
+interface Area {
   readonly rkey: number
   readonly domain: number
   readonly layout: oracle.RegionLayout
 }
 
 /** A queue pair that somebody opened. */
-export interface Known {
+interface Known {
   readonly number: number
   readonly peer: number
   readonly domain: number

@@ -10,7 +10,7 @@ import { OPCODES } from '../../../firmware/wire/opcode.ts'
 import type { Tally, Violation } from '../stage.ts'
 
 /** What the destination of a frame is like when it arrives. */
-export const STATES: readonly string[] = [
+const STATES: readonly string[] = [
   'unknown',
   'management',
   'fresh',

@@ -163,7 +163,7 @@ function objectionOf(
 }
 
 /** What came of a few inputs: for whoever wants to know whether a change is noticed. */
-export interface Fuzzed {
+interface Fuzzed {
   readonly inputs: number
   readonly violations: number
   readonly described: readonly string[]

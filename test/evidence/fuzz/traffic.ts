@@ -16,7 +16,7 @@ import { REST_US, type WorldOptions } from './world.ts'
 export const PAST_AN_END = 'PSNs past an end'
 
 /** How hostile it is: chances in a hundred. */
-export interface Manner {
+interface Manner {
   /** A field has another value. */
   readonly field: number
   /** The frame is shorter, longer, tagged, of any opcode, or its ICRC is wrong. */

@@ -37,7 +37,7 @@ export const FORGOTTEN = 0x98
 export const OPERATION_BASE = 1000
 
 /** What a PERSIST_ACK says. */
-export interface Ack {
+interface Ack {
   readonly status: number
   readonly operation: number
   readonly copies: number
@@ -70,7 +70,7 @@ const VERSIONS = 8
 const ALL_DATA = Array.from({ length: VERSIONS }, (_, v) => versionData(v))
 
 /** Which version the bytes are; -1 is none, 0 a record that was never written. */
-export function versionOf(data: Uint8Array): number {
+function versionOf(data: Uint8Array): number {
   if (data.every((byte) => byte === 0)) return 0
   return ALL_DATA.findIndex((one, v) => v > 0 && Buffer.compare(one, data) === 0)
 }

@@ -59,7 +59,7 @@ export interface Script {
 }
 
 /** The media that a play begins on, and the newest version that is acknowledged on them. */
-export interface Base {
+interface Base {
   readonly media: Media
   readonly floor: number
 }

@@ -76,7 +76,7 @@ export interface Event {
 }
 
 /** Thrown at a step that its machine or process does not live to take. */
-export class Gone extends Error {}
+class Gone extends Error {}
 
 const PART_BYTES = 1 << 16
 const HOST_BYTES = 1 << 15
@@ -192,7 +192,7 @@ export class Rig {
     this.card = null
     // A start sends nothing, so nobody asks for the card before there is one.
     this.survives(() => {
-      this.card = new Card(this.part, {}, watch, this.host, this.ram)
+      this.card = new Card(this.part, { watch, host: this.host, ram: this.ram })
     })
     this.tellLink()
   }

@@ -152,7 +152,7 @@ export function conformDecisions(plan: Plan): Conformed {
 }
 
 /** The order of a group, as words: what the firmware's list does, or the model's program. */
-export function programText(plan: Plan, items: number, dirty: number): string[] {
+function programText(plan: Plan, items: number, dirty: number): string[] {
   return groupProgram(plan, items, dirty).flatMap((step: Step) => {
     if (step.do === 'slot') return [`slot ${step.item} ${step.copy}`]
     if (step.do === 'lane' || step.do === 'phase') return [`${step.do} ${step.item}`]

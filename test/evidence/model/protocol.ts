@@ -104,7 +104,7 @@ export const KNOWING: number = KNOWN + CLIENTS
 /** Per lane: durable; two pending stores. */
 export const LANE: number = KNOWING + CLIENTS
 /** Per record and copy: durable; two pending stores. */
-export const SLOT: number = LANE + 3 * LANES
+const SLOT: number = LANE + 3 * LANES
 
 export const IDLE = 0
 export const IN_GROUP = 1
@@ -288,7 +288,7 @@ export function isValid({ checkless, mutant }: Plan, value: number): boolean {
   return value >= 0
 }
 
-export type Action = 'none' | 'useA' | 'useB' | 'lost'
+type Action = 'none' | 'useA' | 'useB' | 'lost'
 
 export interface Decision {
   readonly action: Action

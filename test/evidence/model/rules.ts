@@ -3,7 +3,7 @@
  * writes in a row may leave at a cut, and what each rule makes of it (crash-model 3.2).
  */
 
-export interface Rule {
+interface Rule {
   readonly name: string
   readonly copies: number
   /** Copies that are durable when a write is acknowledged. */
@@ -19,7 +19,7 @@ export interface Rule {
   readonly stale: boolean
 }
 
-export interface RuleFound {
+interface RuleFound {
   readonly states: number
   readonly lost: number
   readonly stale: number

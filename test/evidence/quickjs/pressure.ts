@@ -8,9 +8,10 @@
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { FACTS } from '../../support/cards/card.ts'
+import { FACTS, placeAll } from '../../support/cards/card.ts'
 import { ColdGuest } from '../../support/cards/cold-guest.ts'
-import { Conversation, dataOf, persistFrames, sentOf } from '../../support/wire/conversation.ts'
+import { talk } from '../../support/cards/engine.ts'
+import { type Conversation, dataOf, persistFrames } from '../../support/wire/conversation.ts'
 
 export const PAGE_KIBIBYTES = 64
 
@@ -19,7 +20,7 @@ const PAGES_MOST = 512
 
 const PART_BYTES = 1 << 20
 
-export interface Least {
+interface Least {
   /** The least memory that the firmware starts in. */
   readonly pages: number
   /** Boots that were refused, for lack of memory. */
@@ -48,15 +49,7 @@ async function live(memoryPages: number): Promise<Life> {
     return made
   })
   const machine = made!
-  const card = new Conversation((...frames) => {
-    sent.length = 0
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
-    engine.serve(frames.length, 0)
-    return sent.map(sentOf)
-  })
-  return { guest, machine, engine, card }
+  return { guest, machine, engine, card: talk(machine, engine, sent) }
 }
 
 /**
@@ -108,7 +101,7 @@ const BURSTS = 400
 const WARM = 100
 const BURST_RECORDS = 16
 
-export interface LongLife {
+interface LongLife {
   readonly operations: number
   /** Bytes by which the heap grew when it was warm. */
   readonly grown: number
@@ -127,9 +120,7 @@ export async function longLife(): Promise<LongLife> {
     const frames = Array.from({ length: BURST_RECORDS }, (_, i) =>
       persistFrames(qp, region, i, dataOf(64, burst)),
     ).flat()
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, frames)
     engine.serve(frames.length, burst)
     if (burst % 8 === 7) engine.idle(burst)
   }

@@ -35,17 +35,15 @@ test('I1: of three copies a start overwrites one at a time, each behind a fence'
   const part = partOf(media, [media.fresh, media.old, media.old], media.laneB)
   const places = [1, 2].map((copy) => NVDIMM_SPACE + copyAt(media.layout, copy, 0))
   const told: (number | 'fence')[] = []
-  new Card(
-    part,
-    {},
-    {
+  new Card(part, {
+    watch: {
       onCommand: (_, op, words, at) => {
         if (words[at + OP] === FENCE) told.push('fence')
         const copy = places.indexOf(words[at + TO]!)
         if (op === COPY_CLEAN && copy >= 0) told.push(copy + 1)
       },
     },
-  )
+  })
   const first = told.indexOf(1)
   expect(told.slice(first, first + 4)).toEqual([1, 'fence', 2, 'fence'])
 })

@@ -55,7 +55,7 @@ export interface Answer {
   readonly body: Uint8Array
 }
 
-export interface CardOptions {
+interface CardOptions {
   readonly index: number
   readonly bytes: number
   readonly adrFences: number

@@ -47,7 +47,7 @@ const STAGING = 0x8d
 const IN_DOUBT = 0x8f
 
 /** What a PERSIST_ACK says. */
-export interface Receipt {
+interface Receipt {
   readonly status: number
   readonly first: number
   readonly last: number
@@ -96,7 +96,7 @@ export function distance(psn: number, from: number): number {
 }
 
 /** An operation on its way. */
-export interface Request {
+interface Request {
   readonly operation: Operation
   readonly psn: number
   readonly last: number
@@ -152,7 +152,7 @@ export interface Surroundings {
 export type Ending = 'done' | 'refused' | 'unknown'
 
 export const DOWN = 0
-export const ASKED = 1
+const ASKED = 1
 export const UP = 2
 
 export class Client {

@@ -6,7 +6,7 @@
  * that comes round after many thousand frames, so who keeps a frame for long keeps a copy.
  */
 
-export const BTH_AT = 42
+const BTH_AT = 42
 /** What stands right behind BTH: RETH, AETH, DETH, PQETH. */
 export const HEAD_AT = 54
 const BTH_BYTES = 12

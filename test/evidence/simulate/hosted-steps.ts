@@ -138,7 +138,7 @@ function operate(world: SimulatedWorld, site: Site, random: Random): void {
 }
 
 /** Where all is there, and nobody has anything to do, the records are what they are for good. */
-export function judgeIfQuiet(world: SimulatedWorld, site: Site): boolean {
+function judgeIfQuiet(world: SimulatedWorld, site: Site): boolean {
   const own = site.own!
   const judge = site.hosted.find(({ placement }) => own.isWellFor(placement))
   if (judge === undefined || !site.card.isOn || !own.work(TURNS)) return false

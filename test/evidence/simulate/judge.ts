@@ -53,7 +53,7 @@ export interface RecordState {
 }
 
 /** A word of a region of bytes, written by one client alone. */
-export interface Cell {
+interface Cell {
   /** The highest value that may be there, and the lowest. */
   issued: number
   floor: number
@@ -65,7 +65,7 @@ export interface Cell {
 export type Class = 'nothing' | 'old' | 'new' | 'mixed' | 'lost'
 
 /** Where the records of a judge lie. */
-export interface Place {
+interface Place {
   readonly medium: Nvdimm
   readonly layout: Layout
   /** Bytes of the medium that nobody may change but who writes these records. */

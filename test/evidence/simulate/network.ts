@@ -23,7 +23,7 @@ export const NETWORK_FAULTS = [
   'garbage',
 ] as const
 
-export type NetworkFault = (typeof NETWORK_FAULTS)[number]
+type NetworkFault = (typeof NETWORK_FAULTS)[number]
 
 /** Delays, µs: within a burst, beyond the retry timeout, beyond every timer. */
 const DELAYS = [15, 200, 1_500, 8_000, 3_000_000]

@@ -46,7 +46,7 @@ export type Party = (typeof PARTIES)[number]
 
 /** What the link may do wrong for a while. */
 export const TROUBLES = ['hangs', 'answers half', 'loses writes'] as const
-export type Trouble = (typeof TROUBLES)[number]
+type Trouble = (typeof TROUBLES)[number]
 
 const NO_ANSWERS: readonly AccessFault[] = ['timeout', 'late', 'unsupported', 'poisoned']
 
@@ -54,7 +54,7 @@ const NO_ANSWERS: readonly AccessFault[] = ['timeout', 'late', 'unsupported', 'p
 class Gone extends Error {}
 
 /** What the host needs of its world. */
-export interface Around {
+interface Around {
   nowUs: number
   /** A control call of the card's operator; null if the power went meanwhile. */
   ask(method: number, attribute: number, fill: (body: Uint8Array) => void): Answer | null

@@ -26,7 +26,7 @@ export const STRATEGIES: readonly string[] = [...CUT_STRATEGIES, ...CHOSEN]
 
 const MODES: readonly CutMode[] = ['chunk', 'chunk', 'chunk', 'prefix', 'strict']
 
-export interface Choice {
+interface Choice {
   readonly name: string
   readonly choice: CutChoice
 }

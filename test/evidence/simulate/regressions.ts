@@ -7,7 +7,7 @@
 
 import type { World } from './shape.ts'
 
-export interface Regression {
+interface Regression {
   readonly seed: number
   readonly world: World
   /** What was wrong when it was found. */

@@ -154,7 +154,7 @@ function endsOf(random: Random, world: World): Ends {
   }
 }
 
-export function shapeOf(random: Random, world: World, ends: Ends): Shape {
+function shapeOf(random: Random, world: World, ends: Ends): Shape {
   const wraps = world === 'wraps'
   const full = world === 'full'
   const hosted = world === 'hosted'

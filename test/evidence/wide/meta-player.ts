@@ -23,7 +23,7 @@ import { type Facts, FENCE, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
 import { FACTS } from '../../support/cards/card.ts'
 import { Booth } from '../../support/crash/booth.ts'
-import { addLine, ImageTable, type Mark } from '../../support/crash/image-table.ts'
+import { ImageTable, linesPending, type Mark, markerOf } from '../../support/crash/image-table.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
 import {
@@ -60,7 +60,7 @@ export interface MetaPlay {
 }
 
 /** How much of it. */
-export interface MetaLook {
+interface MetaLook {
   readonly seed: number
   /** Points with more images than these are not visited whole. */
   readonly most: number
@@ -198,7 +198,7 @@ class MetaPlayer {
       live: part.live.slice(at, at + PAGE_BYTES),
     }))
     if (imageCount(part) <= Math.min(look.most, this.play.most ?? look.most)) {
-      const mark = this.marker(part, linesPending(part))
+      const mark = markerOf(part, linesPending(part))
       images(part, 'chunk', () => this.visitImage(part, this.lean, mark))
     } else this.visitReduced()
   }
@@ -211,7 +211,7 @@ class MetaPlayer {
     const lines = [...new Set(chunks.map(({ at }) => Math.floor(at / LINE_BYTES)))]
     const scratch = new Scratch(this.part)
     const lean = new LeanBooth(scratch.part, this.facts)
-    const mark = this.marker(scratch.part, lines)
+    const mark = markerOf(scratch.part, lines)
     const show = (version: (chunk: PendingChunk) => number): void => {
       for (const chunk of chunks) {
         scratch.put(chunk.at, chunk.versions[version(chunk)]!)
@@ -236,20 +236,6 @@ class MetaPlayer {
     for (let i = 0; i < share * DRAWN; i++) {
       const survive = [0.02, 0.1, 0.5, 0.9, 0.98][i % 5]!
       show((chunk) => (random.chance(survive) ? last(chunk) : random.below(last(chunk))))
-    }
-  }
-
-  /** The mark of an image: only these lines differ from one to the next. */
-  private marker(part: Nvdimm, lines: readonly number[]): () => Mark {
-    const among = new Set(lines)
-    const rest: Mark = { low: 0, high: 0 }
-    for (let line = 0; line < part.bytes / LINE_BYTES; line++) {
-      if (!among.has(line)) addLine(rest, part.durableWords, line)
-    }
-    return () => {
-      const mark = { ...rest }
-      for (const line of lines) addLine(mark, part.durableWords, line)
-      return mark
     }
   }
 
@@ -400,7 +386,7 @@ class MetaPlayer {
       if (imageCount(part) > NESTED_MOST) return
       let first = true
       const name = `${above}, its start cut before F${fences + 1}`
-      const mark = this.marker(part, linesPending(part))
+      const mark = markerOf(part, linesPending(part))
       images(part, 'chunk', () => {
         if (!this.isFresh(mark(), least)) return
         this.findings.nested += 1
@@ -421,8 +407,4 @@ class MetaPlayer {
     findings.witnesses.push(what)
     findings.aims.push(this.image)
   }
-}
-
-function linesPending({ pendingStores: { line, count } }: Nvdimm): number[] {
-  return [...new Set(line.subarray(0, count))]
 }

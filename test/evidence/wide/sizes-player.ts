@@ -13,7 +13,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type RegionShape, type Sent } from '../../support/cards/card.ts'
+import { Card, type RegionShape } from '../../support/cards/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Judge } from '../../support/crash/judge.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
@@ -36,7 +36,7 @@ export interface SizeLook {
   readonly aim?: number
 }
 
-export interface SizeFindings {
+interface SizeFindings {
   images: number
   points: number
   nested: number
@@ -114,8 +114,6 @@ class SizePlayer {
   private image = -1
   /** What is pending at this point: images are shown on parts of their own. */
   private chunks: readonly PendingChunk[] = []
-  private taken: readonly Sent[] = []
-  private takenCount = 0
   private done = ''
   private exploring = false
 
@@ -123,7 +121,7 @@ class SizePlayer {
     this.play = play
     this.look = look
     const entropy = [look.seed | 0, 2, 3, 4, 5, 6, 7, 8]
-    this.card = new Card(play.partBytes, { entropy })
+    this.card = new Card(play.partBytes, { facts: { entropy } })
     this.card.format()
     this.part = this.card.nvdimm
     this.actor = new Actor(this.card, play.shape, true)
@@ -141,14 +139,14 @@ class SizePlayer {
     card.machine.observe({
       onCommand: (_, op, words, at) => {
         actor.noteCommand(op, words, at)
-        if (this.takeSent()) this.visitPoint('behind a frame')
+        if (actor.takeSent()) this.visitPoint('behind a frame')
         if (op !== FENCE) return
         actor.fencesInBurst += 1
         this.visitPoint(`before F${actor.fencesInBurst}`)
       },
     })
     actor.ended = () => {
-      this.takeSent()
+      actor.takeSent()
       this.visitPoint('at the end of a step')
     }
     play.before(actor)
@@ -156,16 +154,6 @@ class SizePlayer {
     this.exploring = true
     play.during(actor)
     return findings
-  }
-
-  private takeSent(): boolean {
-    const { sent } = this.card
-    if (sent !== this.taken) this.takenCount = 0
-    this.taken = sent
-    const from = this.takenCount
-    this.takenCount = sent.length
-    for (let i = from; i < sent.length; i++) this.actor.noteFrame(sent[i]!)
-    return sent.length > from
   }
 
   private visitPoint(point: string): void {

@@ -5,10 +5,9 @@
 
 import { dataOf } from '../../support/cards/card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
-import type { Level, Scenario } from '../../support/crash/scenario.ts'
+import { type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../../support/judges/oracle.ts'
 import { exploreOnce, tallyOf, tellOne } from '../crash/engine.ts'
-import { levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'
 import { playSize, type SizeLook, type SizePlay } from './sizes-player.ts'
 

@@ -6,8 +6,8 @@
  * them have an image in common.
  */
 
+import { LEVELS, levelName } from '../../support/crash/scenario.ts'
 import { allPictures } from '../crash/picture.ts'
-import { LEVELS, levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
 import { META, metaReplay, metaTally } from './meta.ts'
 import { BEFORE, type Before, largeTally, prefixTally, sizesReplay } from './sizes.ts'

@@ -13,6 +13,7 @@ import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.t
 import { FENCE } from '../../../firmware/board/hal.ts'
 import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/cards/batch-card.ts'
 import { Card, dataOf } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { SEED } from '../../support/crash/explorer.ts'
 import { LANES_AT, LINE_BYTES, readLane } from '../../support/judges/oracle.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
@@ -34,17 +35,13 @@ function cutBeforeF3(): { content: Uint8Array; slotLine: SlotLine } {
   card.serve(...batchFrames(qp, region, records(OLD), { condition: IN_ORDER }))
   card.idle()
   let content = new Uint8Array(0)
-  let fences = 0
   const { nvdimm } = card
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op !== FENCE || ++fences !== 3) return
-      content = nvdimm.durable.slice()
-      for (const lane of [1, 2]) {
-        const at = LANES_AT + lane * LINE_BYTES
-        content.set(nvdimm.live.subarray(at, at + 8), at)
-      }
-    },
+  atFence(card.machine, 3, () => {
+    content = nvdimm.durable.slice()
+    for (const lane of [1, 2]) {
+      const at = LANES_AT + lane * LINE_BYTES
+      content.set(nvdimm.live.subarray(at, at + 8), at)
+    }
   })
   card.serve(...batchFrames(qp, region, records(NEW), { condition: IN_ORDER, id: 2 }))
   return { content, slotLine: (copy, slot) => slotOffset(region, copy, slot) / LINE_BYTES }
@@ -158,12 +155,9 @@ test('X-1, X-5: a lane that could not be cleared is not taken for that of anothe
   const records = upTo(3).map((slot) => ({ slot, data: dataOf(64, NEW + slot), wait: 1 }))
   const { operation } = laneOf(content)
   let left = new Uint8Array(0)
-  let fences = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      // Behind F3, before F4: acknowledged, and every copy B is old.
-      if (op === FENCE && ++fences === 4) left = nvdimm.durable.slice()
-    },
+  atFence(card.machine, 4, () => {
+    // Behind F3, before F4: acknowledged, and every copy B is old.
+    left = nvdimm.durable.slice()
   })
   const frames = batchFrames(qp, region, records, { condition: IN_ORDER, operation })
   expect(statuses(card.serve(...frames))).toMatchObject([{ said: 'durable', durable: upTo(3) }])

@@ -21,19 +21,17 @@ import {
   summary,
   type Write,
 } from '../../support/crash/explorer.ts'
+import {
+  LEVEL_1OF2,
+  LEVEL_2OF2,
+  LEVEL_2OF3,
+  LEVELS,
+  levelName,
+} from '../../support/crash/scenario.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
 
 /** Looks at more images of each kind: minutes. */
 const FULL = process.env.FULL === '1'
-
-const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
-const LEVEL_2OF2: Level = { wait: 2, copies: 2 }
-const LEVEL_2OF3: Level = { wait: 2, copies: 3 }
-const LEVELS = [LEVEL_1OF2, LEVEL_2OF2, LEVEL_2OF3]
-
-function nameOf({ wait, copies }: Level): string {
-  return `${wait}of${copies}`
-}
 
 /** Records of which only what must change changes: sequence, operation, check code, 8 bytes. */
 function recordsOf(count: number, seed: number, wait: number): Write[] {
@@ -89,7 +87,7 @@ function overtaking(found: Findings): string[] {
 
 for (const level of LEVELS) {
   for (const count of [2, 3, 4]) {
-    const name = `${count} records at ${nameOf(level)}`
+    const name = `${count} records at ${levelName(level)}`
     test(
       `X-5, P4-13, D-10: ${name}: the first ones are there at every crash, no other`,
       thoroughIf(count > 2 || level !== LEVEL_2OF2),
@@ -107,7 +105,7 @@ for (const [level, count] of [
   [LEVEL_2OF2, 2],
   [LEVEL_2OF3, 2],
 ] as const) {
-  const name = `${count} records at ${nameOf(level)}`
+  const name = `${count} records at ${levelName(level)}`
   test(
     `X-5, P1-26: ${name}: a recovery that is cut at every command takes back as many`,
     thoroughIf(level !== LEVEL_2OF2),
@@ -129,7 +127,7 @@ for (const [level, count] of [
 const UNLINKED: Damage = { unlinked: true }
 
 for (const level of LEVELS) {
-  test(`X-5: ${nameOf(level)}: were the lanes not linked, a record would outlive another`, () => {
+  test(`X-5: ${levelName(level)}: were the lanes not linked, a record would outlive another`, () => {
     for (const count of [2, 3, 4]) {
       const found = explored({ ...batchOf(count, level), only: 'before F3', damage: UNLINKED })
       expect(found.images).toBe(imagesBeforeF3(count))

@@ -25,6 +25,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 
 const recordsFor = (slots: readonly number[]): { slot: number; data: Uint8Array }[] =>
@@ -75,12 +76,7 @@ test.each([INDEPENDENT, IN_ORDER, EXPECT])(
 test('D-13, P4-12: where a record is in doubt the one status says so before anything else', () => {
   for (const fence of [2, 3, 4]) {
     const one = batchSetting()
-    let seen = 0
-    one.card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++seen === fence) one.card.nvdimm.fencesToFail = 1
-      },
-    })
+    failFence(one.card, fence)
     const frames = batchFrames(one.qp, one.region, recordsFor([999, ...upTo(5)]))
     const [status] = statuses(one.card.serve(...frames))
     one.card.machine.observe({})

@@ -10,7 +10,6 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import {
   type BatchRecord,
@@ -28,6 +27,7 @@ import {
   upTo,
 } from '../../support/cards/batch-card.ts'
 import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 import { NAK_SEQUENCE, slotOffset } from '../../support/wire/requests.ts'
 
@@ -179,11 +179,8 @@ function play(bench: Bench, count: number, condition: number, failures: Failures
   const lines = refused(bench, condition, slots, failures)
   const operation = one.qp.operation + 1
   const frames = batchFrames(one.qp, one.region, records, { condition })
-  let fences = 0
-  one.card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++fences === 1) refuse(one, lines.late, true)
-    },
+  atFence(one.card.machine, 1, () => {
+    refuse(one, lines.late, true)
   })
   refuse(one, lines.early, true)
   const sent = one.card.serve(...frames)

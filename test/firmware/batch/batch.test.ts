@@ -43,7 +43,8 @@ import {
   type Sent,
   type TestRegion,
 } from '../../support/cards/card.ts'
-import { EngineCard } from '../../support/cards/engine-card.ts'
+import { engineCard } from '../../support/cards/engine.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,
@@ -877,12 +878,7 @@ describe('fail closed', () => {
       for (const { condition } of CONDITIONS.slice(0, 2)) {
         const one = batchSetting()
         const records = recordsFor(one, upTo(40)).map((record) => ({ ...record, wait }))
-        let seen = 0
-        one.card.machine.observe({
-          onCommand: (_, op) => {
-            if (op === FENCE && ++seen === fence) one.card.nvdimm.fencesToFail = 1
-          },
-        })
+        failFence(one.card, fence)
         const status = serveBatch(one, records, { condition })
         one.card.machine.observe({})
         const enough = fence - 4 * (group - 1) === 4 && wait === 1
@@ -899,9 +895,7 @@ describe('fail closed', () => {
   test('D-14: a region with a lost record takes no batch', () => {
     const one = batchSetting()
     for (const copy of [0, 1]) one.card.nvdimm.poison(slotOffset(one.region, copy, 0) / 64)
-    one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-      body[mad.SCAN_REGION + 3] = one.region.id
-    })
+    one.card.scan(one.region.id)
     expect(serveBatch(one, [{ slot: 5, data: newer(5) }])).toMatchObject({ said: 'READ_ONLY' })
   })
 
@@ -952,7 +946,7 @@ describe('fail closed', () => {
 test('QuickJS on the card says the same as Node, to the byte', async () => {
   const said: string[][] = []
   for (const engine of ['node', 'quickjs'] as const) {
-    const card = await EngineCard.boot(engine, 1 << 18, new HostRam(1 << 16))
+    const card = await engineCard(engine, 1 << 18, { ram: new HostRam(1 << 16) })
     card.format()
     const region = card.provision({ slots: 64, capacity: 600 })
     const qp = card.connect(256)

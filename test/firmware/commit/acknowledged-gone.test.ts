@@ -19,6 +19,7 @@ import {
   persistFrames,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { recoveryReport } from '../../support/crash/explorer.ts'
 import { LANES_AT } from '../../support/judges/oracle.ts'
 import { hexOf } from '../../support/wire/frames.ts'
@@ -179,12 +180,9 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
       card.serve(...persistFrames(qp, region, 0, OLD))
       card.idle()
       card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64)
-      let fences = 0
-      card.machine.observe({
-        onCommand: (_, op) => {
-          // Behind the fence of the phase, the third.
-          if (op === FENCE && ++fences === 3) card.nvdimm.refuseWrites(LANES_AT / 64)
-        },
+      atFence(card.machine, 3, () => {
+        // Behind the fence of the phase, the third.
+        card.nvdimm.refuseWrites(LANES_AT / 64)
       })
       card.serve(...persistFrames(qp, region, 0, NEW, { wait: 2 }))
       card.machine.observe({})
@@ -253,13 +251,9 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
     const qp = card.connect()
     card.serve(...persistFrames(qp, region, 0, OLD))
     card.idle()
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op !== FENCE || ++fences !== 3) return
-        card.nvdimm.poison(slotOffset(region, 0, 0) / 64 + 1)
-        card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64 + 1)
-      },
+    atFence(card.machine, 3, () => {
+      card.nvdimm.poison(slotOffset(region, 0, 0) / 64 + 1)
+      card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64 + 1)
     })
     const [receipt] = persistAcks(card.serve(...persistFrames(qp, region, 0, NEW, { wait: 2 })))
     card.machine.observe({})
@@ -274,13 +268,9 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
     card.serve(...persistFrames(qp, region, 0, OLD))
     card.idle()
     const line = (copy: number): number => slotOffset(region, copy, 0) / 64
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op !== FENCE || ++fences !== 3) return
-        card.nvdimm.poison(line(0) + 1)
-        for (const copy of [0, 1]) card.nvdimm.refuseWrites(line(copy))
-      },
+    atFence(card.machine, 3, () => {
+      card.nvdimm.poison(line(0) + 1)
+      for (const copy of [0, 1]) card.nvdimm.refuseWrites(line(copy))
     })
     const [receipt] = persistAcks(card.serve(...persistFrames(qp, region, 0, NEW, { wait: 2 })))
     card.machine.observe({})

@@ -200,15 +200,13 @@ function cutRecovery(actor: Actor, random: Random): void {
   const part = actor.card.nvdimm
   const at = random.below(120)
   try {
-    new Card(
-      part,
-      {},
-      {
+    new Card(part, {
+      watch: {
         onCommand: (number) => {
           if (number === at) throw new Error('no power')
         },
       },
-    )
+    })
   } catch {
     // What the machine did up to there stands; the firmware is gone.
   }

@@ -37,6 +37,13 @@ import {
   type Write,
 } from '../../support/crash/explorer.ts'
 import {
+  LEVEL_1OF2,
+  LEVEL_2OF2,
+  LEVEL_2OF3,
+  LEVELS,
+  levelName,
+} from '../../support/crash/scenario.ts'
+import {
   copyAt,
   LANES,
   LANES_AT,
@@ -48,17 +55,8 @@ import {
 } from '../../support/judges/oracle.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 
-const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
-const LEVEL_2OF2: Level = { wait: 2, copies: 2 }
-const LEVEL_2OF3: Level = { wait: 2, copies: 3 }
-const LEVELS = [LEVEL_1OF2, LEVEL_2OF2, LEVEL_2OF3]
-
 /** Images of one point are a sample where a missing fence lets two copies be torn together. */
 const SAMPLE = 1024
-
-function nameOf({ wait, copies }: Level): string {
-  return `${wait}of${copies}`
-}
 
 /** Two writes of one record, six chunks different, with the lazy clearing of the lane between. */
 function twoWrites(level: Level, damage: Damage, mediaErrors: readonly MediaError[]): Scenario {
@@ -69,7 +67,7 @@ function twoWrites(level: Level, damage: Damage, mediaErrors: readonly MediaErro
   third.set(dataOf(16, 3), 40)
   const { wait, copies } = level
   return {
-    name: `${nameOf(level)} ${JSON.stringify(damage)}`,
+    name: `${levelName(level)} ${JSON.stringify(damage)}`,
     shape: { copies },
     before: (actor) => {
       actor.write({ slot: 0, data: first, wait: 2 })

@@ -25,13 +25,12 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-  type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence, failFence } from '../../support/cards/fences.ts'
 import { recoveryReport } from '../../support/crash/booth.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 import { hexOf } from '../../support/wire/frames.ts'
-import { lines, slotOffset, writeFrames } from '../../support/wire/requests.ts'
+import { lines, type Setting, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 20261)
 
@@ -39,12 +38,6 @@ const CAPACITY_BYTES = 100
 const MEDIA = 0x81
 const IN_DOUBT = 0x8f
 const READ_ONLY = 0x8b
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
 
 const older = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, slot)
 const newer = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, 100 + slot)
@@ -196,9 +189,7 @@ function consistent(one: Setting, hit: Hit): void {
   else expect([0, READ_ONLY]).toContain(receipt!.status)
   // Once the medium takes stores again, a reboot makes everything one, and the region writable.
   const healed = rebooted(card.nvdimm.durable.slice())
-  const body = healed.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    request[mad.SCAN_REGION + 3] = region.id
-  })
+  const body = healed.scan(region.id)
   expect(body[mad.SCAN_REPAIRED + 3]).toBe(0)
   expect(healed.open().unsettled).toBe(0)
 }
@@ -333,12 +324,9 @@ describe('what is settled at once', () => {
       const { card, region, qp } = setting(2, 1)
       const line = slotOffset(region, 0, 0) / 64
       card.nvdimm.refuseWrites(line)
-      let fences = 0
-      card.machine.observe({
-        onCommand: (_, op) => {
-          // The group goes on without it, and the medium takes stores again before it is repaired.
-          if (op === FENCE && ++fences === 2) card.nvdimm.refuseWrites(line, false)
-        },
+      atFence(card.machine, 2, () => {
+        // The group goes on without it, and the medium takes stores again before it is repaired.
+        card.nvdimm.refuseWrites(line, false)
       })
       const sent = card.serve(...persistFrames(qp, region, 0, newer(0)))
       expect(persistAcks(sent).map(({ status }) => status)).toEqual([MEDIA])
@@ -393,26 +381,16 @@ describe('what is settled at once', () => {
     const { card, region, qp } = setting(2, 2)
     const line = slotOffset(region, 1, 0) / 64
     card.nvdimm.refuseWrites(line)
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op !== FENCE) return
-        fences += 1
-        // Behind the acknowledgement of level 1, and before the repair.
-        if (fences === 4) card.nvdimm.refuseWrites(line, false)
-      },
+    atFence(card.machine, 4, () => {
+      // Behind the acknowledgement of level 1, and before the repair.
+      card.nvdimm.refuseWrites(line, false)
     })
     const statusesOf = (...frames: Uint8Array[]): number[] => {
       return persistAcks(card.serve(...frames)).map(({ status }) => status)
     }
     expect(statusesOf(...persistFrames(qp, region, 0, newer(0), { wait: 1 }))).toEqual([0])
     // The next group closes the part between its first copy and the phase.
-    fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++fences === 2) card.nvdimm.fencesToFail = 1
-      },
-    })
+    failFence(card, 2)
     expect(statusesOf(...persistFrames(qp, region, 1, newer(1), { wait: 1 }))).toEqual([IN_DOUBT])
     const again = { operation: qp.operation, repetition: true }
     expect(statusesOf(...persistFrames(card.connect(), region, 1, newer(1), again))).toEqual([
@@ -429,9 +407,7 @@ describe('what is settled at once', () => {
         if (isStore && words[at + TO]! >= NVDIMM_SPACE + DATA_AT) stores += 1
       },
     })
-    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-      request[mad.SCAN_REGION + 3] = region.id
-    })
+    card.scan(region.id)
     expect(stores).toBe(0)
     expect(recoveryReport(card)).toEqual([])
   })
@@ -596,12 +572,9 @@ test('D-4: a lane that could not be cleared brings no older record back for a ne
   card.nvdimm.refuseWrites(LANES_AT / 64)
   card.idle()
   card.serve(...persistFrames(qp, region, 1, newer(1), { wait: 1 }))
-  let fences = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      // Behind the acknowledgement of level 1, before the second copy.
-      if (op === FENCE && ++fences === 3) card.machine.armCut(2)
-    },
+  atFence(card.machine, 3, () => {
+    // Behind the acknowledgement of level 1, before the second copy.
+    card.machine.armCut(2)
   })
   const latest = dataOf(CAPACITY_BYTES, 300)
   const sent = card.serve(...persistFrames(qp, region, 0, latest, { wait: 1 }))

@@ -11,7 +11,7 @@ import { cut, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
-import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
@@ -136,10 +136,7 @@ function shown(card: Card, slot = 0): Shown {
 /** A scan of all: how many records it repaired, and how many it gave up. */
 function scan(card: Card): { readonly repaired: number; readonly lost: number } {
   const { id } = card.open()
-  const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    putU32(request, mad.SCAN_REGION, id)
-    putU32(request, mad.SCAN_RECORD, 0)
-  })
+  const body = card.scan(id)
   return { repaired: u32(body, mad.SCAN_REPAIRED), lost: u32(body, mad.SCAN_UNSETTLED) }
 }
 

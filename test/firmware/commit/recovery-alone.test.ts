@@ -40,7 +40,7 @@ import { hiddenCopies, LOST, REFUSED, REPAIRED } from '../../../firmware/commit/
 import { blankOutcome } from '../../../firmware/commit/unify.ts'
 import { PHASE_A, PHASE_B, PHASE_NONE } from '../../../firmware/medium/lane.ts'
 import { PLACEMENT_BYPASS, slotAddress } from '../../../firmware/medium/region.ts'
-import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
@@ -200,9 +200,7 @@ function refuseCopy(part: Nvdimm, { layout }: Media, copy: number, refuse = true
 
 /** A slice of a scan: what it found of its records. */
 function scan(card: Card, { id }: Pick<TestRegion, 'id'>) {
-  const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    putU32(request, mad.SCAN_REGION, id)
-  })
+  const body = card.scan(id)
   return {
     repaired: u32(body, mad.SCAN_REPAIRED),
     unsettled: u32(body, mad.SCAN_FOUND_UNSETTLED),
@@ -388,7 +386,7 @@ describe('the operation of a record that goes back', () => {
       if (op !== COPY_CLEAN || words[at + TO] !== NVDIMM_SPACE + first) return
       content ??= part.durable.slice()
     }
-    new Card(part, {}, { onCommand })
+    new Card(part, { watch: { onCommand } })
     const then = new Nvdimm({ bytes: content!.length, content: content! })
     // The copy is old, and then the medium loses the lane.
     for (const bytes of [then.durable, then.live]) bytes.set(TWO.old, first)
@@ -1035,9 +1033,7 @@ describe('records in the host’s memory whose lane waits for the host', () => {
 describe('a scan through the host’s caches', () => {
   /** Scans the region: what it repaired, and where the next one is to begin. */
   function looked(card: Card): { repaired: number; next: number } {
-    const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-      putU32(request, mad.SCAN_REGION, card.open().id)
-    })
+    const body = card.scan(card.open().id)
     return { repaired: u32(body, mad.SCAN_REPAIRED), next: u32(body, mad.SCAN_NEXT) }
   }
 
@@ -1254,7 +1250,7 @@ describe('what a start stores of a record, and what it writes back', () => {
       }
       if (op === FENCE && seen.length > 0) seen.push('fence')
     }
-    new Card(part, {}, { onCommand })
+    new Card(part, { watch: { onCommand } })
     // The fences of superblock, table and lanes follow.
     expect(seen.join(' ').replace(/ fence( fence)*$/, seen.length > 0 ? ' fence' : '')).toBe(steps)
   })
@@ -1281,7 +1277,7 @@ describe('what a start reads of the medium', () => {
       const last = Math.floor((from + words[at + LENGTH]! - 1) / LINE_BYTES)
       for (let line = first; line <= last; line++) lines.add(line)
     }
-    const card = new Card(part, {}, { onCommand })
+    const card = new Card(part, { watch: { onCommand } })
     expect(u32(card.status(), mad.PART_LINES_READ)).toBe(lines.size)
     expect(recoveryReport(card)).toMatchObject([{ record: 0, linesRead: one.lines }])
     const slots = [0, 1].flatMap((copy) => linesOfCopy(LARGE.layout, copy, 0))

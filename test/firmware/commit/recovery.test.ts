@@ -241,10 +241,8 @@ describe('the order of recovery', () => {
   test('P1-26, P1-27: repair, superblock, table, lanes, all fenced; no frame before', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [16, 72])], TWO.laneB)
     const steps: string[] = []
-    const card = new Card(
-      part,
-      {},
-      {
+    const card = new Card(part, {
+      watch: {
         onCommand: (_, op, words, at) => {
           const to = words[at + TO]! - NVDIMM_SPACE
           if (op === FENCE) steps.push('fence')
@@ -256,7 +254,7 @@ describe('the order of recovery', () => {
           else steps.push(`slot at ${to}`)
         },
       },
-    )
+    })
     const lanes = new Array(LANES).fill('lane')
     const slot = `slot at ${copyAt(TWO.layout, 1, 0)}`
     const pages = ['page A', 'fence', 'page B', 'fence']
@@ -275,7 +273,7 @@ describe('the order of recovery', () => {
   test('P1-27: keys from before the restart name nothing', () => {
     const before = new Card(partOf(TWO, [TWO.old, TWO.old]))
     const stale = before.open()
-    const card = new Card(before.nvdimm, { entropy: [8, 7, 6, 5, 4, 3, 2, 1] })
+    const card = new Card(before.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
     expect(card.open().rkey).not.toBe(stale.rkey)
     expect(card.read(card.connect(), stale, 0, 0, 64)).toBeNull()
     expect(card.counter('KEY')).toBe(1)
@@ -573,9 +571,7 @@ function place(card: Card, at: number, image: Uint8Array): void {
 }
 
 function scan(card: Card, region: number): { repaired: number; unsettled: number } {
-  const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    putU32(request, mad.SCAN_REGION, region)
-  })
+  const body = card.scan(region)
   return { repaired: u32(body, mad.SCAN_REPAIRED), unsettled: u32(body, mad.SCAN_UNSETTLED) }
 }
 

@@ -21,12 +21,12 @@ import {
   dataOf,
   persistAcks,
   persistFrames,
-  type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 import { frameOf } from '../../support/wire/frames.ts'
-import { slotOffset } from '../../support/wire/requests.ts'
+import { type Setting, slotOffset } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 const MEDIA = 0x81
@@ -35,12 +35,6 @@ const CLIENT = 7
 const SLOTS = [0, 1, 2, 3]
 const older = (slot: number): Uint8Array => dataOf(64, slot)
 const newer = (slot: number): Uint8Array => dataOf(64, 100 + slot)
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
 
 /** A region of which every record holds its older data, and lanes that are clear. */
 function setting(): Setting {
@@ -54,12 +48,7 @@ function setting(): Setting {
 
 /** Does so behind that fence, counted from now on. */
 function behindFence(card: Card, fence: number, act: () => void): void {
-  let seen = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++seen === fence) act()
-    },
-  })
+  atFence(card.machine, fence, act)
 }
 
 /** What readers see of each record. A refusal ends a connection, so each has its own. */

@@ -22,7 +22,15 @@ import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, dataOf, type Sent } from '../../support/cards/card.ts'
-import { madFrame, message, messagesOf, PORT, publish, putMra } from '../../support/wire/cm.ts'
+import {
+  CM_NAMES,
+  madFrame,
+  message,
+  messagesOf,
+  PORT,
+  publish,
+  putMra,
+} from '../../support/wire/cm.ts'
 import { hex, hexOf } from '../../support/wire/frames.ts'
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
 import { CAPTURES } from '../../support/wire/vectors.ts'
@@ -78,7 +86,7 @@ class Pair {
   /** How often the network delivers this message; each is said once. */
   private copies(from: string, bytes: Uint8Array): number {
     const fate = this.network(this.said.length)
-    this.said.push(`${from} ${NAMES[bytes[17]!]}`)
+    this.said.push(`${from} ${CM_NAMES[bytes[17]!]}`)
     return fate === 'deliver' ? 1 : fate === 'lose' ? 0 : 2
   }
 
@@ -130,15 +138,6 @@ class Pair {
   }
 }
 
-const NAMES: Readonly<Record<number, string>> = {
-  [cm.CM_REQ]: 'REQ',
-  [cm.CM_REP]: 'REP',
-  [cm.CM_RTU]: 'RTU',
-  [cm.CM_REJ]: 'REJ',
-  [cm.CM_DREQ]: 'DREQ',
-  [cm.CM_DREP]: 'DREP',
-}
-
 const DIALOGUE = ['active REQ', 'passive REP', 'active RTU', 'active DREQ', 'passive DREP']
 
 describe('an active side and a card', () => {
@@ -162,7 +161,7 @@ describe('an active side and a card', () => {
     })
     expect(takeMessage(active, rep, 0, 1)).toBe(EVENT_CONNECTED)
     closeActive(active, 2)
-    const said = sent.map((bytes) => `${NAMES[bytes[17]!]} ${hexOf(bytes.slice(8, 16))}`)
+    const said = sent.map((bytes) => `${CM_NAMES[bytes[17]!]} ${hexOf(bytes.slice(8, 16))}`)
     expect(said).toEqual([
       ...['REQ 0102030400001110', 'RTU 0102030400001110'],
       'DREQ 0102030400001111',

@@ -34,7 +34,7 @@ import { blankCapability, readCapability } from '../../../firmware/wire/capabili
 import * as cm from '../../../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../../../firmware/wire/management.ts'
 import { FACTS } from '../../support/cards/card.ts'
-import { CLIENT, idsFrame, reqFrame } from '../../support/wire/cm.ts'
+import { CLIENT, CM_NAMES, idsFrame, reqFrame } from '../../support/wire/cm.ts'
 import { isRoce } from '../../support/wire/frames.ts'
 
 const PORT = 7471
@@ -164,18 +164,9 @@ class Network {
   }
 }
 
-const NAMES: Readonly<Record<number, string>> = {
-  [cm.CM_REQ]: 'REQ',
-  [cm.CM_REP]: 'REP',
-  [cm.CM_RTU]: 'RTU',
-  [cm.CM_REJ]: 'REJ',
-  [cm.CM_DREQ]: 'DREQ',
-  [cm.CM_DREP]: 'DREP',
-}
-
 function nameOf(frame: Uint8Array): string {
   if (!isRoce(frame)) return frame[12] === 8 ? `ARP ${frame[21]}` : `ND ${frame[54]}`
-  return NAMES[frame[(frame[12] === 8 ? 62 : 82) + 17]!]!
+  return CM_NAMES[frame[(frame[12] === 8 ? 62 : 82) + 17]!]!
 }
 
 const HERE = ['a ARP 1', 'b ARP 2', 'a REQ', 'b REP', 'a RTU']

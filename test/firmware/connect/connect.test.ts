@@ -4,6 +4,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import type { Facts } from '../../../firmware/board/hal.ts'
 import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { dismissSilent } from '../../../firmware/connect/room.ts'
 import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
@@ -48,8 +49,8 @@ import { frameOf, hexOf, overIpv6, writeIcrc } from '../../support/wire/frames.t
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 /** A card with a region of bytes, published for librpma. */
-function served(facts: ConstructorParameters<typeof Card>[1] = {}): Card {
-  const card = new Card(1 << 19, facts).format()
+function served(facts: Partial<Facts> = {}): Card {
+  const card = new Card(1 << 19, { facts }).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   expect(publish(card).fault).toBe('PASS')
   return card

@@ -32,7 +32,9 @@ function changed(frame: Uint8Array, at: number, ...bytes: number[]): Uint8Array 
 
 describe('ARP', () => {
   test('a unicast re-probe of Linux is answered byte for byte as Linux answers', () => {
-    const card = new Card(1 << 18, { mac: [0x52, 0x54, 0, 0, 0, 1], ipv4: [10, 9, 0, 1] })
+    const card = new Card(1 << 18, {
+      facts: { mac: [0x52, 0x54, 0, 0, 0, 1], ipv4: [10, 9, 0, 1] },
+    })
     card.serve(REQUEST)
     const padded = new Uint8Array(60)
     padded.set(REPLY)

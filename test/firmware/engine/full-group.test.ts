@@ -8,7 +8,6 @@
 
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
@@ -18,17 +17,10 @@ import {
   statuses as statusesOf,
   upTo,
 } from '../../support/cards/batch-card.ts'
-import {
-  Card,
-  dataOf,
-  persistAcks,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-  type TestRegion,
-} from '../../support/cards/card.ts'
+import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
-import { slotOffset } from '../../support/wire/requests.ts'
+import { type Setting, slotOffset } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 const MEDIA = 0x81
@@ -40,12 +32,6 @@ const LAST = BURST_FRAMES - 1
 const older = (slot: number): Uint8Array => dataOf(64, slot)
 const newer = (slot: number): Uint8Array => dataOf(64, 100 + slot)
 const SLOTS = Array.from({ length: BURST_FRAMES }, (_, slot) => slot)
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
 
 /** A region of which every record holds its older data. */
 function setting(): Setting {
@@ -116,12 +102,7 @@ test.each([
   const made = setting()
   const { card, qp } = made
   const first = qp.operation + 1
-  let seen = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-    },
-  })
+  failFence(card, fence)
   expect(writeAll(made, wait)).toEqual(all(status))
   expect(shown(card)).toEqual(all(sees))
   // What touched a slot, and was not acknowledged, the next start decides.

@@ -48,6 +48,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence, failFence } from '../../support/cards/fences.ts'
 import {
   believe,
   cardOf,
@@ -352,12 +353,7 @@ test.each([
   const { card, region, qp } = batchSetting({ slots: 2 })
   if (of.refused === 'the lane') card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES)
   if (of.refused === 'copy A') card.nvdimm.refuseWrites(slotOffset(region, 0, 0) / LINE_BYTES)
-  let fences = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE && ++fences === of.fence) card.nvdimm.fencesToFail = 1
-    },
-  })
+  failFence(card, of.fence)
   const { psn } = qp
   const frames = upTo(2).flatMap((slot) => persistFrames(qp, region, slot, dataOf(8, slot)))
   const told = persistAcks(card.serve(...frames)).filter(({ firstPsn }) => firstPsn === psn)
@@ -445,11 +441,8 @@ test('D-2: the lanes of a group as long as can be say A up to its second fence, 
 test('P1-11: the others of a group go on where the medium refuses the phase of one', () => {
   for (const bad of [0, 1, 3]) {
     const { card, region, qp } = batchSetting({ slots: 8 })
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++fences === 1) card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + bad)
-      },
+    atFence(card.machine, 1, () => {
+      card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + bad)
     })
     const { psn } = qp
     const sent = card.serve(
@@ -569,11 +562,8 @@ describe('the power goes in a group of records of the host, and the host answers
     const { card, host, region, qp } = made
     card.serve(...upTo(3).flatMap((slot) => persistFrames(qp, region, slot, OLD)))
     card.idle()
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++fences === fence) card.machine.armCut(3)
-      },
+    atFence(card.machine, fence, () => {
+      card.machine.armCut(3)
     })
     card.serve(...frames(made))
     cutPower(made, NOTHING)

@@ -66,7 +66,7 @@ describe('a part that fails', () => {
       const failing = fenceWatch((fence) => {
         if (fence === k) part.fencesToFail = 1
       })
-      const state = stateOf(new Card(part, {}, failing))
+      const state = stateOf(new Card(part, { watch: failing }))
       if (state === 'serves') {
         expect(k).toBeGreaterThan(4)
         return
@@ -99,7 +99,7 @@ describe('a part that fails', () => {
         // It takes eight bytes only: the board refuses it, and it is no error of the medium.
         replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
       }
-      seen.add(stateOf(new Card(part, {}, failing)))
+      seen.add(stateOf(new Card(part, { watch: failing })))
       whole = stores < k
       const again = new Card(new Nvdimm({ bytes: content.length, content: part.durable }))
       expect(again.read(again.connect(4096), again.open('records'), 0, 0, 64)).toEqual(
@@ -125,7 +125,7 @@ describe('a part that fails', () => {
       const failing: Watch = {
         replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
       }
-      states.push(stateOf(new Card(part, {}, failing)))
+      states.push(stateOf(new Card(part, { watch: failing })))
       whole = stores < k
       expect(recordIn(part.durable)).toEqual(record)
     }
@@ -188,7 +188,7 @@ describe('calls that come again, and differ', () => {
   })
 
   test('CONNECT finds a connection of before by its numbers, but never one of the own host', () => {
-    const card = new Card(1 << 18, {}, undefined, null, new HostRam(1 << 20))
+    const card = new Card(1 << 18, { ram: new HostRam(1 << 20) })
     card.format()
     const host = new QueueHost(card).init()
     const cq = host.createCq(16)

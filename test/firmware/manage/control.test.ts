@@ -65,7 +65,7 @@ function cardWithLoss(): { card: Card; id: number } {
   const card = formatted()
   const region = card.provision()
   for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 3) / 64)
-  card.must(METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => putU32(body, mad.SCAN_REGION, region.id))
+  card.scan(region.id)
   return { card, id: region.id }
 }
 
@@ -209,7 +209,7 @@ describe('the part', () => {
   test('FORMAT gives the device the id that is asked for, or one of its own', () => {
     const own = [
       new Card().format(),
-      new Card(1 << 18, { entropy: [9, 8, 7, 6, 5, 4, 3, 2] }).format(),
+      new Card(1 << 18, { facts: { entropy: [9, 8, 7, 6, 5, 4, 3, 2] } }).format(),
     ]
     const ids = own.map((card) => hexOf(card.status().slice(mad.PART_DEVICE_ID, 24)))
     expect(ids[0]).not.toBe(ids[1])
@@ -442,7 +442,7 @@ describe('connections', () => {
     for (const mtu of PATH_MTUS) {
       const card = formatted()
       expect(u16(connect(card, 0x100, 7, mtu).body, mad.CONNECT_GRANTED_MTU)).toBe(mtu)
-      const narrow = new Card(1 << 18, { pathMtu: 1024 }).format()
+      const narrow = new Card(1 << 18, { facts: { pathMtu: 1024 } }).format()
       const granted = u16(connect(narrow, 0x100, 7, mtu).body, mad.CONNECT_GRANTED_MTU)
       expect(granted).toBe(Math.min(mtu, 1024))
     }
@@ -508,7 +508,7 @@ describe('connections', () => {
     const old = card.connect()
     const frames = [0, 1].flatMap((slot) => persistFrames(old, region, slot, dataOf(8, slot)))
     card.serve(...frames)
-    const again = new Card(card.nvdimm, { entropy: [8, 7, 6, 5, 4, 3, 2, 1] })
+    const again = new Card(card.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
     again.connect()
     const before = contentOf(again)
     expect(again.serve(...frames)).toEqual([])
@@ -562,10 +562,7 @@ describe('report, counters, scan, settle', () => {
     for (let round = 0; round < 2; round++) {
       const steps: number[] = []
       for (let next = 0; next < 600; ) {
-        const body = card.must(METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-          putU32(request, mad.SCAN_REGION, region.id)
-          putU32(request, mad.SCAN_RECORD, next)
-        })
+        const body = card.scan(region.id, next)
         steps.push(u32(body, mad.SCAN_CHECKED))
         next = u32(body, mad.SCAN_NEXT)
       }

@@ -25,7 +25,7 @@ import {
   PLACEMENT_THROUGH,
   type Region,
 } from '../../../firmware/medium/region.ts'
-import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { putU16, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
 import {
@@ -38,6 +38,7 @@ import {
   readFrame,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { countCommands } from '../../support/cards/fences.ts'
 import {
   attachedAgent,
   believe,
@@ -76,18 +77,13 @@ function underWay(card: Card): [number, number, number] {
 
 /** Lets the card work until it wants nothing more; returns the commands of the longest call. */
 function rest(card: Card): number {
-  let commands = 0
   let most = 0
-  card.machine.observe({
-    onCommand: () => {
-      commands += 1
-    },
-  })
+  const commands = countCommands(card.machine)
   for (let calls = 0; calls === 0 || card.waitUs > 0; calls++) {
     expect(calls).toBeLessThan(10_000)
-    commands = 0
+    commands.passed = 0
     card.idle()
-    most = Math.max(most, commands)
+    most = Math.max(most, commands.passed)
   }
   return most
 }
@@ -158,15 +154,10 @@ describe('a region of many slots', () => {
 
   it('R1-A3: no call of the board does more than a slice, however often it is asked for', () => {
     const card = new Card(new Nvdimm({ bytes: 1 << 21 })).format()
-    let commands = 0
-    card.machine.observe({
-      onCommand: () => {
-        commands += 1
-      },
-    })
+    const commands = countCommands(card.machine)
     for (let asked = 0; card.tryProvision({ ...LARGE, slots: 4000 }).fault !== 'PASS'; asked++) {
-      expect(commands).toBeLessThan(SLICE_MADE * 9)
-      commands = 0
+      expect(commands.passed).toBeLessThan(SLICE_MADE * 9)
+      commands.passed = 0
       expect(asked).toBeLessThan(600)
     }
     card.tryProvision({ ...LARGE, name: 'other', slots: 1000 })
@@ -282,17 +273,12 @@ describe('a region of many slots', () => {
     const next = restarted(made)
     believe(next, PLACEMENT_THROUGH)
     const agent = attachedAgent(next)
-    let commands = 0
-    next.machine.observe({
-      onCommand: () => {
-        commands += 1
-      },
-    })
+    const commands = countCommands(next.machine)
     for (let quiet = 0; quiet < 4; ) {
-      quiet = agent.poll() === 0 && commands < 8 ? quiet + 1 : 0
-      commands = 0
+      quiet = agent.poll() === 0 && commands.passed < 8 ? quiet + 1 : 0
+      commands.passed = 0
       next.idle()
-      expect(commands).toBeLessThan(SLICE_RECORDS * 32)
+      expect(commands.passed).toBeLessThan(SLICE_RECORDS * 32)
     }
     const region = next.open('second')
     const qp = next.connect()
@@ -519,15 +505,13 @@ describe('a region that is removed', () => {
     for (const copy of [0, 1]) {
       card.nvdimm.poison((12288 + 2 * 128 * 64 + copy * 4096) / 64)
     }
-    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) =>
-      putU32(body, mad.SCAN_REGION, region.id),
-    )
+    card.scan(region.id)
     expect(u32(card.status(), mad.PART_UNSETTLED)).toBe(1)
     const other = card.provision({ name: 'other', slots: 8 })
     for (const copy of [0, 1]) {
       card.nvdimm.poison((12288 + 2 * 128 * 64 + 2 * 4096 + copy * 4096) / 64)
     }
-    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => putU32(body, mad.SCAN_REGION, other.id))
+    card.scan(other.id)
     card.must(mad.METHOD_SET, mad.ATTRIBUTE_PUBLISH, (body) => {
       body.set(new TextEncoder().encode('first'), mad.REGION_NAME)
       putU16(body, mad.PUBLISH_PORT, 7000)

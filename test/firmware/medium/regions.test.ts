@@ -181,7 +181,8 @@ describe('finding a region', () => {
 })
 
 describe('keys on the wire (N15)', () => {
-  const boot = (card: Card, entropy: number[]): Card => new Card(card.nvdimm, { entropy })
+  const boot = (card: Card, entropy: number[]): Card =>
+    new Card(card.nvdimm, { facts: { entropy } })
 
   test('a key is drawn again at every power-on, and the old one names nothing', () => {
     let card = new Card().format()

@@ -25,7 +25,7 @@ const LIVES = 12
 
 /** A part that is formatted and has a region: nobody has been started on it since. */
 function formatted(): Nvdimm {
-  const card = new Card(1 << 18, SAME).format()
+  const card = new Card(1 << 18, { facts: SAME }).format()
   card.provision({ slots: 4, capacity: 64 })
   return card.nvdimm
 }
@@ -45,7 +45,7 @@ describe('D-12: a save fails behind every start, and takes back that it was', ()
     const superblock = part.durable.slice(0, LANES_AT)
     const handed: number[][] = [[], [], [], []]
     for (let life = 0; life < LIVES; life++) {
-      const card = new Card(part, SAME)
+      const card = new Card(part, { facts: SAME })
       const qp = card.connect()
       const { incarnation } = readSuperblock(part.durable)!
       const values = [card.open().rkey, qp.number, qp.psn, incarnation]

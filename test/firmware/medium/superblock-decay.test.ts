@@ -232,7 +232,9 @@ test('R1-E6: nor does a save that failed, and took the last one back, have it co
   cut(nvdimm, { random: new Random(1), strategy: 'none' })
   const content = nvdimm.durable.slice()
   content.set(before)
-  const next = new Card(new Nvdimm({ bytes: PART_BYTES, content }), { dirtyShutdowns: 1 })
+  const next = new Card(new Nvdimm({ bytes: PART_BYTES, content }), {
+    facts: { dirtyShutdowns: 1 },
+  })
   expect(stateOf(next)).toBe('SUPERBLOCK')
   expect(Buffer.compare(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)!, newer)).toBe(0)
   expect(send(next).status).toBe(0x97)

@@ -87,7 +87,7 @@ describe('R1-C6: a part of version 2', () => {
       const part = former()
       for (const seed of [points, points + 1000]) {
         try {
-          last = !new Card(part, {}, deathAt(points)).machine.dead
+          last = !new Card(part, { watch: deathAt(points) }).machine.dead
         } catch {
           last = false
         }

@@ -234,7 +234,7 @@ describe('cut at every command', () => {
         const onCommand = (): void => {
           if (starting) visit()
         }
-        new Card(part, {}, { onCommand })
+        new Card(part, { watch: { onCommand } })
         starting = false
       })
       expect([...counts.outcomes.keys()]).toEqual(['formatted, 1 regions'])
@@ -254,7 +254,7 @@ describe('cut at every command', () => {
         expect(readSuperblock(part.durable)!.incarnation).toBeGreaterThan(before)
       })
     }
-    new Card(part, {}, { onCommand }).machine.observe({})
+    new Card(part, { watch: { onCommand } }).machine.observe({})
     expect(visited).toBeGreaterThan(100)
   })
 })

@@ -26,15 +26,16 @@ import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import { batchFrames, statuses as batchStatuses, EXPECT } from '../../support/cards/batch-card.ts'
 import {
+  ackStatuses,
   Card,
   dataOf,
-  persistAcks,
   persistFrames,
   readFrame,
   type Sent,
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { countCommands } from '../../support/cards/fences.ts'
 import {
   attachedAgent,
   believe,
@@ -70,10 +71,6 @@ const STATUS_FLUSH = 0x8e
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
 
-function statuses(sent: readonly Sent[]): number[] {
-  return persistAcks(sent).map(({ status }) => status)
-}
-
 function read(card: Card, region: TestRegion): string {
   return say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
 }
@@ -83,7 +80,7 @@ function servesOthers(card: Card): void {
   const qp = card.connect(4096, 0, 99)
   const local = card.open('local')
   const data = dataOf(64, 9)
-  expect(statuses(card.serve(...persistFrames(qp, local, 1, data)))).toEqual([STATUS_DURABLE])
+  expect(ackStatuses(card.serve(...persistFrames(qp, local, 1, data)))).toEqual([STATUS_DURABLE])
   expect(card.read(qp, local, 1, VIEW_DATA, 64)).toEqual(data)
   expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
 }
@@ -137,7 +134,7 @@ describe('the host goes while a burst is committed', () => {
           ...persistFrames(other, local, 0, NEW),
         )
         const gone = !host.link.up
-        const told = statuses(sent)
+        const told = ackStatuses(sent)
         expect(told).toContain(STATUS_DURABLE)
         servesOthers(card)
         const durable = told.filter((status) => status === STATUS_DURABLE).length === 2
@@ -158,10 +155,10 @@ describe('the host goes while a burst is committed', () => {
   test('R1-A1: while it is away nothing is written to it, and everything else is', () => {
     const { card, region, qp, host } = begun()
     host.link.remove()
-    const first = statuses(card.serve(...persistFrames(qp, region, 0, NEW)))
+    const first = ackStatuses(card.serve(...persistFrames(qp, region, 0, NEW)))
     expect(first).toEqual([STATUS_IN_DOUBT])
     servesOthers(card)
-    const second = statuses(card.serve(...persistFrames(qp, region, 1, NEW)))
+    const second = ackStatuses(card.serve(...persistFrames(qp, region, 1, NEW)))
     expect(second).not.toContain(STATUS_DURABLE)
     expect(read(card, region)).toBe('refused')
     for (let i = 0; i < 64; i++) card.idle()
@@ -169,7 +166,7 @@ describe('the host goes while a burst is committed', () => {
     comeBack(card)
     expect(['old', 'new']).toContain(read(card, region))
     const third = card.serve(...persistFrames(qp, region, 1, NEW))
-    expect(statuses(third)).toEqual([STATUS_DURABLE])
+    expect(ackStatuses(third)).toEqual([STATUS_DURABLE])
   })
 
   test('R1-A1: the answer about a region says by what every write is refused, or nothing', () => {
@@ -186,7 +183,7 @@ describe('the host goes while a burst is committed', () => {
     card.serve(...persistFrames(qp, region, 0, NEW))
     const unknown = STATUS_PLACEMENT_UNKNOWN
     expect(refuses()).toEqual([unknown, unknown, 0, 0, 0])
-    expect(statuses(card.serve(...persistFrames(qp, region, 1, NEW)))).toEqual([unknown])
+    expect(ackStatuses(card.serve(...persistFrames(qp, region, 1, NEW)))).toEqual([unknown])
     // It shows its memory, and does not answer for the record that waits.
     host.comeBack()
     host.link.script = ({ kind, at }) =>
@@ -332,7 +329,7 @@ describe('the host goes while a burst is committed', () => {
       ...persistFrames(qp, region, 0, NEW),
     )
     expect(writes).toBe(1)
-    expect(statuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
+    expect(ackStatuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
     servesOthers(card)
     comeBack(card)
     expect(read(card, region)).toBe('old')
@@ -358,7 +355,7 @@ test('B4: a READ of the host that fails as it is answered ends nobody but its ow
     host.link.script = null
     if (reads <= failing) break
     refused += sent.some(({ syndrome }) => syndrome === NAK_OPERATIONAL) ? 1 : 0
-    expect(statuses(sent)[0]).toBe(STATUS_DURABLE)
+    expect(ackStatuses(sent)[0]).toBe(STATUS_DURABLE)
     servesOthers(card)
   }
   expect(refused).toBeGreaterThan(0)
@@ -390,7 +387,7 @@ test('a line of the card that decays as it is answered ends nobody but its own c
 test('B1: what waits for its group as another host begins is not told durable', () => {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(1 << 17, {}, undefined, host, ram).format()
+  const card = new Card(1 << 17, { host, ram }).format()
   const queues = new PushedHost(card)
   queues.init()
   believe(card, PLACEMENT_BYPASS)
@@ -413,7 +410,7 @@ test('B1: what waits for its group as another host begins is not told durable', 
     ...persistFrames(qp, region, 0, NEW),
     ...carriedFrames(other, local, 2, [NEW, NEW]),
   )
-  expect(statuses(sent)).toEqual([STATUS_DURABLE, STATUS_PLACEMENT_UNKNOWN])
+  expect(ackStatuses(sent)).toEqual([STATUS_DURABLE, STATUS_PLACEMENT_UNKNOWN])
   servesOthers(card)
   cutPower({ card, host }, NOTHING)
   const next = restarted({ card, host })
@@ -428,7 +425,7 @@ test('D-13: a fence that fails while the host comes back closes the part, and sa
   let writes = 0
   host.link.script = ({ kind, memory }) =>
     kind === 'write' && memory === 'persistent' && writes++ === 1 ? 'removal' : undefined
-  expect(statuses(card.serve(...persistFrames(qp, region, 0, NEW)))).toEqual([STATUS_IN_DOUBT])
+  expect(ackStatuses(card.serve(...persistFrames(qp, region, 0, NEW)))).toEqual([STATUS_IN_DOUBT])
   host.link.script = null
   host.comeBack()
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
@@ -507,18 +504,13 @@ describe('the card starts while its host is away', () => {
     const host = new HostMemory({ part, platform: DDIO_OFF })
     host.link.remove()
     const card = cardOf(made.card.nvdimm, host)
-    let commands = 0
-    card.machine.observe({
-      onCommand: () => {
-        commands += 1
-      },
-    })
+    const commands = countCommands(card.machine)
     const told = (data: Uint8Array): number[] => {
       const qp = card.connect(4096, 0, 97)
-      return statuses(card.serve(...persistFrames(qp, card.open(), 59, data)))
+      return ackStatuses(card.serve(...persistFrames(qp, card.open(), 59, data)))
     }
     comeBack(card)
-    expect(commands).toBeLessThan(SLICE_RECORDS * 4)
+    expect(commands.passed).toBeLessThan(SLICE_RECORDS * 4)
     expect(told(NEW)).toEqual([STATUS_PLACEMENT_UNKNOWN])
     // A host that hangs is asked once, and again when it has shown its memory again.
     host.link.script = ({ kind, memory }) =>
@@ -530,9 +522,9 @@ describe('the card starts while its host is away', () => {
     servesOthers(card)
     comeBack(card)
     for (let i = 0; card.waitUs > 0; i++) {
-      commands = 0
+      commands.passed = 0
       card.idle()
-      expect(commands).toBeLessThan(SLICE_RECORDS * 16)
+      expect(commands.passed).toBeLessThan(SLICE_RECORDS * 16)
       if (i !== 1) continue
       expect(told(NEW)).toEqual([STATUS_PLACEMENT_UNKNOWN])
       servesOthers(card)
@@ -558,7 +550,7 @@ describe('the card starts while its host is away', () => {
     expect(card.open().unsettled).toBe(LOST_MAX + 1)
     const qp = card.connect(4096, 0, 97)
     const sent = card.serve(...persistFrames(qp, card.open(), LOST_MAX + 1, NEW))
-    expect(statuses(sent)).toEqual([STATUS_READ_ONLY])
+    expect(ackStatuses(sent)).toEqual([STATUS_READ_ONLY])
     servesOthers(card)
     expect(startsOn(card, host).reads).toBe(0)
   })
@@ -606,7 +598,7 @@ describe('the card starts while its host is away', () => {
       card.machine.observe({ onCommand: () => {} })
       sent.push(...card.serve(...persistFrames(qp, region, 0, NEW, { wait: 1 })))
       const ended = !card.machine.dead
-      const durable = statuses(sent).includes(STATUS_DURABLE)
+      const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
       const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
       host.link.remove()
@@ -623,7 +615,7 @@ describe('the card starts while its host is away', () => {
       else expect(['old', 'new']).toContain(found)
       const other = again.connect(4096, 0, 97)
       const next2 = again.serve(...persistFrames(other, again.open(), 1, NEW))
-      expect(statuses(next2)).toEqual([STATUS_DURABLE])
+      expect(ackStatuses(next2)).toEqual([STATUS_DURABLE])
       cutPower({ card: again, host }, NOTHING)
       const last = restarted({ card: again, host })
       expect(read(last, last.open())).toBe(found)
@@ -651,7 +643,7 @@ describe('the card starts while its host is away', () => {
       const next = restarted(made)
       const again = next.connect(4096, 0, 7)
       const frames = persistFrames(again, next.open(), 0, NEW, { operation, repetition: true })
-      const [status] = statuses(next.serve(...frames))
+      const [status] = ackStatuses(next.serve(...frames))
       if (status === STATUS_DURABLE) {
         heard += 1
         for (const c of [0, 1]) expect(durableData(made, c)).toEqual(Buffer.from(NEW))
@@ -676,7 +668,7 @@ describe('the card starts while its host is away', () => {
         card.idle()
         sent.push(...card.sent)
       }
-      const durable = statuses(sent).includes(STATUS_DURABLE)
+      const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
       const host = new HostMemory({ part: made.host.part, platform: DDIO_ON })
       host.link.remove()
@@ -713,7 +705,7 @@ function waiting(): Placed {
   host.link.script = ({ kind, memory, at }) =>
     kind === 'write' && memory === 'persistent' && at === second ? 'removal' : undefined
   const sent = card.serve(...persistFrames(qp, region, 0, NEW))
-  expect(statuses(sent)).toEqual([STATUS_IN_DOUBT])
+  expect(ackStatuses(sent)).toEqual([STATUS_IN_DOUBT])
   expect(read(card, region)).toBe('refused')
   host.link.script = null
   return made
@@ -723,7 +715,7 @@ function waiting(): Placed {
 function known(card: Card, operation: number): number {
   const qp = card.connect(4096, 0, 7)
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn: qp.psn, ackRequest: true }
-  return statuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0]!
+  return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0]!
 }
 
 describe('what waits is settled when its host has shown its memory', () => {
@@ -735,7 +727,9 @@ describe('what waits is settled when its host has shown its memory', () => {
     expect(read(card, region)).toBe('new')
     expect(known(card, operation)).toBe(STATUS_DURABLE)
     const other = card.connect(4096, 0, 97)
-    expect(statuses(card.serve(...persistFrames(other, region, 1, NEW)))).toEqual([STATUS_DURABLE])
+    expect(ackStatuses(card.serve(...persistFrames(other, region, 1, NEW)))).toEqual([
+      STATUS_DURABLE,
+    ])
     cutPower({ card, host }, NOTHING)
     const next = restarted({ card, host })
     expect(read(next, next.open())).toBe('new')
@@ -751,7 +745,7 @@ describe('what waits is settled when its host has shown its memory', () => {
     believe(card, PLACEMENT_BYPASS)
     expect(read(card, region)).toBe('refused')
     const other = card.connect(4096, 0, 97)
-    const told = (): number[] => statuses(card.serve(...persistFrames(other, region, 1, NEW)))
+    const told = (): number[] => ackStatuses(card.serve(...persistFrames(other, region, 1, NEW)))
     expect(told()).toEqual([STATUS_READ_ONLY])
     servesOthers(card)
     comeBack(card)

@@ -10,7 +10,6 @@ import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.t
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import type { CutChoice } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   FLUSH_TIMEOUT_US,
@@ -46,6 +45,7 @@ import {
   type Sent,
   type TestQueuePair,
 } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import {
   Agent,
   attachedAgent,
@@ -203,16 +203,6 @@ const LANES_ONLY: CutChoice = {
 
 describe('D-13: a fence of the card fails while the host’s CPU works for a record', () => {
   const CLOSED = 0x8e
-
-  /** That fence fails, counted from now on. */
-  function failFence({ machine, nvdimm }: Card, fence: number): void {
-    let seen = 0
-    machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE && ++seen === fence) nvdimm.fencesToFail = 1
-      },
-    })
-  }
 
   test.each([
     [1, 1, CLOSED],

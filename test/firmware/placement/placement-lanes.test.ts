@@ -54,7 +54,7 @@ interface Made {
 function made(): Made {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 20, host.link)
-  const card = new Card(PART_BYTES, {}, undefined, host, ram).format()
+  const card = new Card(PART_BYTES, { host, ram }).format()
   believe(card, PLACEMENT_BYPASS)
   const far = card.provision({ name: 'far', slots: SLOTS, placement: PLACEMENT_BYPASS })
   card.provision({ name: 'other', slots: SLOTS, placement: PLACEMENT_BYPASS })
@@ -270,7 +270,7 @@ describe('the power goes while records of the host have as many lanes as they ma
         const { part, platform } = host
         const away = new HostMemory({ part, platform })
         away.link.remove()
-        const next = new Card(card.nvdimm, {}, undefined, away)
+        const next = new Card(card.nvdimm, { host: away })
         const set = lanesSet(next)
         most = Math.max(most, set.length)
         expect(set.filter((lane) => lane < LOCAL_LANES)).toEqual([])

@@ -24,6 +24,7 @@ import {
   type Sent,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { countCommands } from '../../support/cards/fences.ts'
 import {
   agentOfNewHost,
   believe,
@@ -63,9 +64,7 @@ function statuses(sent: readonly Sent[]): number[] {
 }
 
 function scan(card: Card, region: TestRegion): number {
-  const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-    request[mad.SCAN_REGION + 3] = region.id
-  })
+  const body = card.scan(region.id)
   return u32(body, mad.SCAN_REPAIRED)
 }
 
@@ -195,15 +194,10 @@ test('B7: a host that goes as its record is repaired takes no record of the card
   }
   const whole = scene()
   const sent = frames(whole.card, whole.local, NEW)
-  let commands = 0
-  whole.card.machine.observe({
-    onCommand: () => {
-      commands += 1
-    },
-  })
+  const commands = countCommands(whole.card.machine)
   whole.card.serve(...sent)
 
-  for (let command = 0; command < commands; command++) {
+  for (let command = 0; command < commands.passed; command++) {
     const made = scene()
     const sent = frames(made.card, made.local, NEW)
     made.card.machine.armCut(command)

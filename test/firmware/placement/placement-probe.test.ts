@@ -54,7 +54,7 @@ interface Target {
 function target(platform: Platform, noise?: Random): Target {
   const part = new Nvdimm({ bytes: HOST_BYTES })
   const host = new HostMemory({ part, platform, ...(noise === undefined ? {} : { noise }) })
-  return { card: new Card(PART_BYTES, {}, undefined, host).format(), host }
+  return { card: new Card(PART_BYTES, { host }).format(), host }
 }
 
 /** Probes; what is refused is the reason. */

@@ -13,7 +13,6 @@ import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.t
 import type { AccessFault } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { FLUSH_BYTES_MAX, LANES, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
@@ -24,12 +23,13 @@ import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import {
+  ackStatuses,
   type Card,
   dataOf,
-  persistAcks,
   persistFrames,
   type Sent,
 } from '../../support/cards/card.ts'
+import { countFences } from '../../support/cards/fences.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -56,10 +56,6 @@ const [OLD, NEW] = [dataOf(64, 1), dataOf(64, 2)]
 /** Nothing that was not durable survives. */
 const NOTHING = { random: new Random(SEED), strategy: 'none' } as const
 
-function statuses(sent: readonly Sent[]): number[] {
-  return persistAcks(sent).map(({ status }) => status)
-}
-
 /** What readers are shown of the record: NEW, OLD, something else, or nothing. */
 function shown(card: Card, record = 0, name = 'records'): string {
   const bytes = card.read(card.connect(), card.open(name), record, VIEW_DATA, 64)
@@ -83,7 +79,7 @@ function steps({ card, agent }: Pick<Placed, 'card' | 'agent'>, bells: number): 
       sent.push(...card.sent)
     }
   }
-  return statuses(sent)
+  return ackStatuses(sent)
 }
 
 /** The lines of copy `c` of a record, by number in the host's memory. */
@@ -112,7 +108,7 @@ function begun(): Placed {
 function takes(card: Card, agent: Agent, record: number, name = 'records'): void {
   work(card, agent)
   const sent = card.serve(...persistFrames(card.connect(), card.open(name), record, OLD))
-  expect([...statuses(sent), ...steps({ card, agent }, 4)]).toEqual([STATUS_DURABLE])
+  expect([...ackStatuses(sent), ...steps({ card, agent }, 4)]).toEqual([STATUS_DURABLE])
 }
 
 /** The power goes, the medium is as it should be, and the start settles all: what is shown then. */
@@ -133,7 +129,7 @@ describe('P1-11: the host’s medium refuses a record', () => {
     const { card, region, qp } = made
     refuse(made, 0)
     const sent = card.serve(...persistFrames(qp, region, 0, NEW))
-    expect([...statuses(sent), ...steps(made, 3)]).toEqual([STATUS_IN_DOUBT])
+    expect([...ackStatuses(sent), ...steps(made, 3)]).toEqual([STATUS_IN_DOUBT])
     expect(shown(card)).toBe('old')
     expect(card.open().unsettled).toBe(1)
     expect(faultOf(card)).toBe('PASS')
@@ -267,7 +263,7 @@ describe('a region is made through the caches of a host', () => {
     work(card, agent!)
     expect(faultOf(card)).toBe('PASS')
     const sent = card.serve(...persistFrames(card.connect(), card.open('fresh'), 0, NEW))
-    expect(statuses(sent)).toEqual([STATUS_NO_AGENT])
+    expect(ackStatuses(sent)).toEqual([STATUS_NO_AGENT])
     for (const line of lines) host.part.refuseWrites(line, false)
     takes(card, attachedAgent(card), 0, 'fresh')
   })
@@ -412,7 +408,7 @@ describe('R1-A2, H4: an access of the card to its host comes to nothing', () => 
     let accesses = 0
     host.link.script = () => (accesses++ === number ? fault : undefined)
     const first = card.serve(...persistFrames(qp, region, 0, NEW, { wait: 2 }))
-    const heard = [...statuses(first), ...steps(made, 8)]
+    const heard = [...ackStatuses(first), ...steps(made, 8)]
     host.link.script = null
     if (accesses <= number) return null
     host.link.restore()
@@ -516,7 +512,7 @@ describe('a repair that the agent of the host makes durable', () => {
   function known(card: Card, operation: number): number[] {
     const qp = card.connect(4096, 0, CLIENT)
     const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn: qp.psn, ackRequest: true }
-    return statuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
+    return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
   }
 
   /** A start behind a cut; its host is there, and has an agent who has rung no bell. */
@@ -617,7 +613,7 @@ test('I6: a first copy that was not read back is not shown, though it can be rea
     return undefined
   }
   const sent = card.serve(...persistFrames(qp, region, 0, NEW))
-  expect(statuses(sent)).toEqual([STATUS_IN_DOUBT])
+  expect(ackStatuses(sent)).toEqual([STATUS_IN_DOUBT])
   host.link.script = null
   host.part.restoreFlags(line, 0)
   expect(steps(made, 4)).toEqual([])
@@ -643,15 +639,10 @@ test('B1: what a repair has stored is not looked at again between its bells', ()
 describe('a scan before the agent is asked', () => {
   test('finds nothing wrong: and nothing is written into the card’s own part', () => {
     const { card } = scanned()
-    let fences = 0
-    card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE) fences += 1
-      },
-    })
+    const fences = countFences(card.machine)
     attachedAgent(card)
     for (let i = 0; i < 4; i++) card.idle()
-    expect(fences).toBe(0)
+    expect(fences.passed).toBe(0)
   })
 
   test('B5: and its repair is lost on the way: it is repaired again, and lasts', () => {

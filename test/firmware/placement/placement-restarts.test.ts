@@ -24,9 +24,9 @@ import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import { batchSetting } from '../../support/cards/batch-card.ts'
 import {
+  ackStatuses,
   Card,
   dataOf,
-  persistAcks,
   persistFrames,
   type Sent,
   type TestQueuePair,
@@ -67,16 +67,12 @@ function durableCopies(card: Card, region: Region): string[] {
   return shownCopies(card, region, 0)
 }
 
-function statuses(sent: readonly Sent[]): number[] {
-  return persistAcks(sent).map(({ status }) => status)
-}
-
 /** What the card says of that operation. */
 function known(card: Card, qp: TestQueuePair, operation: number): number {
   const psn = qp.psn
   qp.psn = (qp.psn + 1) & 0xffffff
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn, ackRequest: true }
-  return statuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0]!
+  return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0]!
 }
 
 /** Card and agent, step by step, until the agent has rung so often; what the card sent. */
@@ -131,7 +127,7 @@ test('R1-E2, B4: where a first copy is not delivered, no older one is shown', ()
     return at >= HOST_DATA_AT && at < first && !isDelivered ? 'timeout' : undefined
   }
   for (let i = 0; i < 3; i++) sent.push(...card.pass(10))
-  expect(statuses(sent)).toEqual([STATUS_DURABLE])
+  expect(ackStatuses(sent)).toEqual([STATUS_DURABLE])
   const shown = (): string => say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
   expect(shown()).toBe('new')
   isDelivered = false
@@ -169,7 +165,7 @@ test('H6, B2: what an earlier start repaired into caches is judged when they are
       expect(copies, `command ${command}, ${starts} starts`).toEqual([copies[0], copies[0]])
       const { number, psn } = next.connect(4096, 0, CLIENT)
       const bth = { opcode: PERSIST_QUERY, destQp: number, psn, ackRequest: true }
-      const [status] = statuses(next.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
+      const [status] = ackStatuses(next.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
       if (status === STATUS_DURABLE) expect(copies[0]).toBe('new')
       met.add(`${copies[0]} ${status}`)
     }
@@ -189,7 +185,7 @@ describe('the host restarts while a record goes through its caches', () => {
         // Whoever asks again hears that it is durable, and now it is.
         const again = card.connect(4096, 0, CLIENT)
         const answers = card.serve(...persistFrames(again, region, 0, NEW, { wait, operation }))
-        expect(statuses(answers)).toEqual([STATUS_DURABLE])
+        expect(ackStatuses(answers)).toEqual([STATUS_DURABLE])
       })
     }
   }
@@ -205,7 +201,7 @@ describe('the host restarts while a record goes through its caches', () => {
     work(card, agent)
     const again = card.connect(4096, 0, CLIENT)
     const answers = card.serve(...persistFrames(again, region, 0, NEW, { operation }))
-    expect(statuses(answers)).toEqual([STATUS_DURABLE])
+    expect(ackStatuses(answers)).toEqual([STATUS_DURABLE])
     expect(durableCopies(card, region)).toEqual(['new', 'new'])
   })
 
@@ -231,7 +227,7 @@ describe('another host comes while a record goes through the caches of the one b
         const again = card.connect(4096, 0, CLIENT)
         const options = { wait, operation, repetition: true }
         const answers = card.serve(...persistFrames(again, region, 0, NEW, options))
-        expect(statuses(answers)).toEqual([STATUS_DURABLE])
+        expect(ackStatuses(answers)).toEqual([STATUS_DURABLE])
         expect(durableCopies(card, region)).toEqual(Array(copies).fill('new'))
       })
     }
@@ -471,7 +467,7 @@ describe('a posted write of the card is lost', () => {
             kind === 'write' && memory === 'persistent' && writes++ === lost ? 'lost' : undefined
           const sent = card.serve(...persistFrames(qp, region, 0, NEW, { wait }))
           sent.push(...steps(card, made.agent!, 3 * copies))
-          const durable = statuses(sent).includes(STATUS_DURABLE)
+          const durable = ackStatuses(sent).includes(STATUS_DURABLE)
           // One that nobody knows of is stored again; behind one that is contained nothing can be.
           expect(durable).toBe(!contained || lost >= wait)
           cutPower(made, NOTHING)
@@ -492,14 +488,14 @@ const STATUS_PLACEMENT_WRONG = 0x93
 function pastTheCaches() {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(PART_BYTES, {}, undefined, host, ram).format()
+  const card = new Card(PART_BYTES, { host, ram }).format()
   const queues = queueHostOf(card)
   believe(card, PLACEMENT_BYPASS)
   const region = card.provision({ slots: 2, placement: PLACEMENT_BYPASS })
   const shape = { name: 'bytes', kind: mad.KIND_BYTES, length: 16384, flags: 2 }
   const bytes = card.provision({ ...shape, placement: PLACEMENT_BYPASS })
   const qp = card.connect()
-  expect(statuses(card.serve(...persistFrames(qp, region, 0, OLD)))).toEqual([STATUS_DURABLE])
+  expect(ackStatuses(card.serve(...persistFrames(qp, region, 0, OLD)))).toEqual([STATUS_DURABLE])
   return { card, queues, region, bytes, qp }
 }
 
@@ -528,35 +524,35 @@ describe('what the probe has shown ends with the host', () => {
     const { card, region, bytes, qp } = pastTheCaches()
     end(card)
     const sent = card.serve(...persistFrames(qp, region, 0, NEW))
-    expect(statuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
+    expect(ackStatuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
     const other = card.connect()
     expect(card.serve(...writeFrames(other, bytes, 0, NEW))[0]!.syndrome).not.toBe(ACK)
     // Read it may be.
     expect(say(card.read(card.connect(), region, 0, VIEW_DATA, 64))).toBe('old')
     believe(card, PLACEMENT_THROUGH)
     const wrong = card.serve(...persistFrames(qp, region, 0, NEW))
-    expect(statuses(wrong)).toEqual([STATUS_PLACEMENT_WRONG])
+    expect(ackStatuses(wrong)).toEqual([STATUS_PLACEMENT_WRONG])
     believe(card, PLACEMENT_BYPASS)
     const again = card.serve(...persistFrames(qp, region, 0, NEW))
-    expect(statuses(again)).toEqual([STATUS_DURABLE])
+    expect(ackStatuses(again)).toEqual([STATUS_DURABLE])
   })
 
   test('R1-C2: a host without queues goes while nobody speaks to the card: likewise', () => {
     const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
     const ram = new HostRam(1 << 17, host.link)
-    const card = new Card(PART_BYTES, {}, undefined, host, ram).format()
+    const card = new Card(PART_BYTES, { host, ram }).format()
     const port = new QueueHost(card)
     port.setLink(true)
     believe(card, PLACEMENT_BYPASS)
     const region = card.provision({ slots: 2, placement: PLACEMENT_BYPASS })
     const qp = card.connect()
-    expect(statuses(card.serve(...persistFrames(qp, region, 0, OLD)))).toEqual([STATUS_DURABLE])
+    expect(ackStatuses(card.serve(...persistFrames(qp, region, 0, OLD)))).toEqual([STATUS_DURABLE])
     port.setLink(false)
     card.idle()
     port.setLink(true)
     card.idle()
     const sent = card.serve(...persistFrames(qp, region, 0, NEW))
-    expect(statuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
+    expect(ackStatuses(sent)).toEqual([STATUS_PLACEMENT_UNKNOWN])
     expect(say(card.read(card.connect(), region, 0, VIEW_DATA, 64))).toBe('old')
   })
 

@@ -30,16 +30,8 @@ const ICRC_BYTES = 4
 /** The end of a REP, in which it says who it is. */
 const PRIVATE_BYTES = 196
 
-/** A card at 10.0.0.3, for frames that were made for the one at 10.0.0.2. */
-class FarCard extends Card {
-  constructor() {
-    super(1 << 18, { mac: [2, 0, 0, 0, 0, 3], ipv4: [10, 0, 0, 3] })
-  }
-
-  override serve(...frames: Uint8Array[]): Sent[] {
-    return super.serve(...frames.map(readdressed))
-  }
-}
+/** Says who card B is: at 10.0.0.3, for frames that were made for the card at 10.0.0.2. */
+const FAR = { mac: [2, 0, 0, 0, 0, 3], ipv4: [10, 0, 0, 3] }
 
 function readdressed(frame: Uint8Array): Uint8Array {
   const last = ETHERNET_BYTES + IPV4_DESTINATION + 3
@@ -69,7 +61,7 @@ class Wire {
   spoil: (frame: Uint8Array) => Uint8Array = (frame) => frame
 
   constructor() {
-    this.b = new FarCard().format()
+    this.b = new Card(1 << 18, { facts: FAR, hears: readdressed }).format()
     this.b.provision({ name: 'far', slots: 64, capacity: 1000 })
   }
 

@@ -4,7 +4,6 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { LINE_BYTES, LOCAL_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
@@ -12,6 +11,7 @@ import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
 import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import {
   at,
   type LocalQueue,
@@ -268,14 +268,9 @@ describe('a part that fails', () => {
       for (let k = 1; ; k++) {
         const w = world()
         const { nvdimm, machine } = w.queue.host.card
-        let fences = 0
-        machine.observe({
-          onCommand: (_, op) => {
-            if (op === FENCE && ++fences === k) nvdimm.fencesToFail = 1
-          },
-        })
+        const fences = failFence({ machine, nvdimm }, k)
         const cqes = play(w.queue, ...ask(w))
-        if (fences < k) break
+        if (fences.passed < k) break
         // A record in front may have been durable before.
         const { flags, opcode, status } = cqes.at(-1)!
         expect([i, k, flags & el.DURABLE]).toEqual([i, k, 0])

@@ -503,7 +503,7 @@ describe('what is refused', () => {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
-    const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 22, link)).format()
+    const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
     believe(card, PLACEMENT_THROUGH)
     const host = new QueueHost(card).init(64)
     attachedAgent(card, new RawAgentQueues(host))
@@ -537,7 +537,7 @@ describe('what is refused', () => {
         platform: DDIO_OFF,
         link,
       })
-      const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 22, link)).format()
+      const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
       believe(card, 1)
       const queue = localQueue(new QueueHost(card).init(64) as CardHost)
       const region = card.provision({ slots: 4, capacity: 100, placement: 1 })

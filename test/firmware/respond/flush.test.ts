@@ -6,7 +6,6 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut, pending } from '../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import {
   BYTES_AT,
   BYTES_LENGTH,
@@ -15,6 +14,7 @@ import {
   watch,
 } from '../../support/cards/bytes-card.ts'
 import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
+import { countFences, failFence } from '../../support/cards/fences.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
@@ -34,15 +34,10 @@ function durable(one: BytesCard, at: number, length: number): string {
 }
 
 function fencesIn(one: BytesCard, serve: () => void): number {
-  let fences = 0
-  one.card.machine.observe({
-    onCommand: (_, op) => {
-      if (op === FENCE) fences += 1
-    },
-  })
+  const fences = countFences(one.card.machine)
   serve()
   one.card.machine.observe({})
-  return fences
+  return fences.passed
 }
 
 describe('FLUSH', () => {
@@ -190,12 +185,7 @@ describe('FLUSH', () => {
       const one = bytesCard()
       const { card, qp, bytes, records } = one
       const base = qp.psn
-      let seen = 0
-      card.machine.observe({
-        onCommand: (_, op) => {
-          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-        },
-      })
+      failFence(card, fence)
       const frames = [...persistFrames(qp, records, 1, dataOf(8, 1)), flushFrame(qp, bytes)]
       expect(lines(card.serve(...frames), base).at(-1), `fence ${fence}`).toBe('NAK 0x63 1')
       card.machine.observe({})

@@ -43,6 +43,7 @@ import {
   type Sent,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import { believe, placed, restarted, tellAgent } from '../../support/cards/placed.ts'
 import { OnDemandHost } from '../../support/residency/on-demand.ts'
 import { associateFrame } from '../../support/residency/residency-asks.ts'
@@ -106,9 +107,7 @@ describe('a fresh region', () => {
       checkCode(code, 0, first, 16, 48, one.region.key, 0)
       expect(hexOf(first.slice(0, 16))).toBe(hexOf(code))
     }
-    const body = one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-      request[mad.SCAN_REGION + 3] = one.region.id
-    })
+    const body = one.card.scan(one.region.id)
     expect([body[mad.SCAN_REPAIRED + 3], body[mad.SCAN_UNSETTLED + 3]]).toEqual([0, 0])
   })
 
@@ -514,13 +513,9 @@ describe('the forms of the request', () => {
 
 /** Serves records, the part failing at that fence of the commit. */
 function failAt(one: Setting, status: string, fence: number, frames: Uint8Array[]): Sent[] {
-  let seen = 0
-  one.card.machine.observe({
-    onCommand: (_, op) => {
-      if (op !== FENCE || ++seen !== fence) return
-      if (status === 'FLUSH') one.card.nvdimm.fencesToFail = 1
-      else one.card.nvdimm.armed = false
-    },
+  atFence(one.card.machine, fence, () => {
+    if (status === 'FLUSH') one.card.nvdimm.fencesToFail = 1
+    else one.card.nvdimm.armed = false
   })
   const sent = one.card.serve(...frames)
   one.card.machine.observe({})
@@ -539,9 +534,7 @@ describe('refusals are typed (X-7)', () => {
   const lost = (one: Setting): Setting => {
     one.card.nvdimm.poison(slotOffset(one.region, 0, 0) / 64)
     one.card.nvdimm.poison(slotOffset(one.region, 1, 0) / 64)
-    one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-      body[mad.SCAN_REGION + 3] = one.region.id
-    })
+    one.card.scan(one.region.id)
     return one
   }
 

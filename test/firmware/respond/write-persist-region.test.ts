@@ -4,7 +4,6 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE } from '../../../firmware/board/hal.ts'
 import { KIND_BYTES } from '../../../firmware/wire/management.ts'
 import {
   PERSIST_ACK,
@@ -34,6 +33,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
+import { countFences, failFence } from '../../support/cards/fences.ts'
 import { End, TwoCards } from '../../support/cards/two-cards.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
@@ -108,16 +108,11 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
 
   test('P2-9: one elsewhere is acknowledged without a fence', () => {
     const one = bytesCard()
-    let fences = 0
-    one.card.machine.observe({
-      onCommand: (_, op) => {
-        if (op === FENCE) fences += 1
-      },
-    })
+    const fences = countFences(one.card.machine)
     one.card.serve(...writeFrames(one.qp, one.bytes, 0, dataOf(64, 1)))
-    expect(fences).toBe(0)
+    expect(fences.passed).toBe(0)
     one.card.serve(...writeFrames(one.qp, one.kept, 0, dataOf(64, 1)))
-    expect(fences).toBe(1)
+    expect(fences.passed).toBe(1)
     one.card.machine.observe({})
   })
 
@@ -253,12 +248,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
       const one = bytesCard()
       const { card, qp, kept, records } = one
       const base = qp.psn
-      let seen = 0
-      card.machine.observe({
-        onCommand: (_, op) => {
-          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-        },
-      })
+      failFence(card, fence)
       const frames = [
         ...writeFrames(qp, kept, 0, dataOf(64, 1)),
         ...persistFrames(qp, records, 1, dataOf(8, 1)),
@@ -520,13 +510,8 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
       const one = bytesCard()
       const { card, qp, records } = one
       const base = qp.psn
-      let seen = 0
       if (fence === 0) card.nvdimm.armed = false
-      card.machine.observe({
-        onCommand: (_, op) => {
-          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-        },
-      })
+      failFence(card, fence)
       const frames = [
         ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 1 }),
         ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 2 }),

@@ -57,7 +57,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../support/cards/card.ts'
-import { EngineCard } from '../../support/cards/engine-card.ts'
+import { engineCard } from '../../support/cards/engine.ts'
 import {
   attachedAgent,
   believe,
@@ -814,10 +814,7 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
         card.nvdimm.poison(at / 64)
         card.nvdimm.poison(at / 64 + 1)
       }
-      card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-        body[mad.SCAN_REGION + 3] = region.id
-        body[mad.SCAN_RECORD + 3] = slot
-      })
+      card.scan(region.id, slot)
     }
 
     settle(slot: number): void {
@@ -1350,7 +1347,7 @@ describe('nothing is left behind', () => {
 test.each(['node', 'quickjs'] as const)(
   'on engine %s a requester is told the same',
   async (name) => {
-    const card = (await EngineCard.boot(name, 1 << 18, new HostRam(1 << 16))).format()
+    const card = (await engineCard(name, 1 << 18, { ram: new HostRam(1 << 16) })).format()
     const region = card.provision({ slots: 128, capacity: 64 })
     const qp = card.connect(4096)
     const range = { rkey: region.rkey, address: 0, length: 128 * region.stride }

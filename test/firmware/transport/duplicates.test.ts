@@ -30,6 +30,7 @@ import {
 import { batchFrames, statuses, upTo } from '../../support/cards/batch-card.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import {
+  ackStatuses,
   Card,
   dataOf,
   type PersistOptions,
@@ -235,10 +236,6 @@ function persist(
   return persistFrames(qp, region, slot, data, { operation, ...options })
 }
 
-function statusOf(sent: readonly Sent[]): number[] {
-  return persistAcks(sent).map(({ status }) => status)
-}
-
 function held({ card, region }: Named, slot: number, length = DATA.length): string {
   return hexOf(card.read(card.connect(), region, slot, 0, length)!)
 }
@@ -248,7 +245,7 @@ function isKnown({ card }: Named, qp: TestQueuePair, operation: number): boolean
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn, ackRequest: true }
-  return statusOf(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0] === 0
+  return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0] === 0
 }
 
 describe('N3, G2-2: a record that comes again over another connection', () => {
@@ -298,7 +295,7 @@ describe('N3, G2-2: a record that comes again over another connection', () => {
       const one = named()
       const { card } = one
       const qp = connectAs(one, ...client)
-      expect(statusOf(card.serve(...persist(one, qp, 1, 3, MESSAGE)))).toEqual([0])
+      expect(ackStatuses(card.serve(...persist(one, qp, 1, 3, MESSAGE)))).toEqual([0])
       between?.(one, qp)
       const before = contentOf(card)
       const other = connectAs(one, ...client)
@@ -340,7 +337,7 @@ describe('X-3, P1-11: the medium refuses the line of a client in the middle of a
     const one = refusing()
     const other = connectAs(one)
     const frames = [...persist(one, one.qp, 2, 1), ...persist(one, other, 2, 2, OTHERS)]
-    expect(statusOf(one.card.serve(...frames))).toEqual([0, 0])
+    expect(ackStatuses(one.card.serve(...frames))).toEqual([0, 0])
     expect(held(one, 2)).toBe('00'.repeat(64))
   })
 
@@ -349,7 +346,7 @@ describe('X-3, P1-11: the medium refuses the line of a client in the middle of a
       const one = refusing()
       const { card, qp } = one
       const frames = [...persist(one, qp, 2, 1), ...persist(one, qp, 3, 1, OTHERS, { repetition })]
-      expect(statusOf(card.serve(...frames))).toEqual([0, 0])
+      expect(ackStatuses(card.serve(...frames))).toEqual([0, 0])
       expect([1, 2, 3, 4].map((n) => isKnown(one, qp, n))).toEqual([true, true, true, false])
       const part = new Nvdimm({ bytes: card.nvdimm.bytes, content: card.nvdimm.durable.slice() })
       const next = { card: new Card(part), region: one.region }
@@ -373,7 +370,7 @@ test('P1-11: of two places in the table none goes to a third client while a burs
     ...upTo(20).flatMap((i) => persist(one, first!, 2 + i, 2 + i, DATA, repetition)),
     ...persist(one, third!, 1, 30),
   ]
-  expect(new Set(statusOf(card.serve(...frames)))).toEqual(new Set([0]))
+  expect(new Set(ackStatuses(card.serve(...frames)))).toEqual(new Set([0]))
   expect([1, 2].map((n) => isKnown(one, second!, n))).toEqual([true, true])
   expect([2, 21].map((n) => isKnown(one, first!, n))).toEqual([true, true])
   // It is done, and not known.
@@ -434,7 +431,7 @@ describe('X-3: an operation that was given out stays given out', () => {
     card.serve(...batchFrames(connectAs(one), region, [member], { operation: 1 }))
     const other = connectAs(one)
     for (const slot of [2, 3]) {
-      expect(statusOf(card.serve(...persist(one, other, 1, slot, OTHERS)))).toEqual([0])
+      expect(ackStatuses(card.serve(...persist(one, other, 1, slot, OTHERS)))).toEqual([0])
     }
     expect([1, 2, 3].map((slot) => held(one, slot))).toEqual([
       ...[hexOf(DATA), '00'.repeat(64), '00'.repeat(64)],
@@ -448,9 +445,9 @@ describe('X-3: an operation that was given out stays given out', () => {
     const region = next.card.open()
     const at = { ...next, region }
     const [qp, other] = [connectAs(at), connectAs(at)]
-    expect(statusOf(at.card.serve(...persist(at, qp, 5, 0)))).toEqual([0])
-    expect(statusOf(at.card.serve(...persist(at, other, 4, 1)))).toEqual([0])
-    expect(statusOf(at.card.serve(...persist(at, other, 5, 2, OTHERS)))).toEqual([0])
+    expect(ackStatuses(at.card.serve(...persist(at, qp, 5, 0)))).toEqual([0])
+    expect(ackStatuses(at.card.serve(...persist(at, other, 4, 1)))).toEqual([0])
+    expect(ackStatuses(at.card.serve(...persist(at, other, 5, 2, OTHERS)))).toEqual([0])
     expect([0, 1, 2].map((slot) => held(at, slot))).toEqual([
       ...[hexOf(DATA), hexOf(DATA), '00'.repeat(64)],
     ])
@@ -514,7 +511,7 @@ describe('D-6: a repetition of nobody, of whom nothing is known', () => {
       },
       payload: data,
     })
-    expect(statusOf(card.serve(frame))).toEqual([codeOf(wrong.said)])
+    expect(ackStatuses(card.serve(frame))).toEqual([codeOf(wrong.said)])
     card.nvdimm.armed = true
     if (slot === 0) expect(held(one, 0, 64)).toBe('00'.repeat(64))
   })

@@ -21,7 +21,7 @@ import {
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { printPacket } from '../../../host-driver/command/capture/print.ts'
 import { printCm } from '../../../host-driver/command/capture/print-cm.ts'
-import { putMra } from '../../support/wire/cm.ts'
+import { CM_NAMES, putMra } from '../../support/wire/cm.ts'
 import { hexOf, unwritten } from '../../support/wire/frames.ts'
 import { CAPTURES, VECTORS } from '../../support/wire/vectors.ts'
 
@@ -51,16 +51,6 @@ const STORED: readonly Stored[] = [
   const mad = madOf(bytes)
   return mad === null ? [] : [{ name, bytes: mad }]
 })
-
-const NAMES: Readonly<Record<number, string>> = {
-  [cm.CM_REQ]: 'REQ',
-  [cm.CM_REP]: 'REP',
-  [cm.CM_RTU]: 'RTU',
-  [cm.CM_REJ]: 'REJ',
-  [cm.CM_MRA]: 'MRA',
-  [cm.CM_DREQ]: 'DREQ',
-  [cm.CM_DREP]: 'DREP',
-}
 
 function attributeOf(mad: Uint8Array): number {
   const header = cm.blankCmHeader()
@@ -109,12 +99,12 @@ function encodedAgain(mad: Uint8Array): Uint8Array {
 
 describe('messages made by others', () => {
   test('the vectors and captures hold every message', () => {
-    const seen = new Set(STORED.map(({ bytes }) => NAMES[attributeOf(bytes)]))
+    const seen = new Set(STORED.map(({ bytes }) => CM_NAMES[attributeOf(bytes)]))
     expect([...seen].sort()).toEqual(['DREP', 'DREQ', 'MRA', 'REJ', 'REP', 'REQ', 'RTU'])
   })
 
   for (const { name, bytes } of STORED) {
-    test(`${name} (${NAMES[attributeOf(bytes)]}) is written again byte for byte`, () => {
+    test(`${name} (${CM_NAMES[attributeOf(bytes)]}) is written again byte for byte`, () => {
       expect(hexOf(encodedAgain(bytes))).toBe(hexOf(bytes))
     })
   }
@@ -124,7 +114,7 @@ function stored(name: string, attribute: number): Uint8Array {
   const found = STORED.find(
     (one) => one.name.startsWith(name) && attributeOf(one.bytes) === attribute,
   )
-  if (found === undefined) throw new Error(`no ${NAMES[attribute]} in ${name}`)
+  if (found === undefined) throw new Error(`no ${CM_NAMES[attribute]} in ${name}`)
   return found.bytes
 }
 

@@ -22,7 +22,7 @@ import { prepareTemplate } from '../../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import type { QueuePair } from '../../../firmware/transport/queue-pair.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { Card, dataOf, FACTS, persistFrames, type Sent, sentOf } from '../cards/card.ts'
+import { Card, dataOf, FACTS, persistFrames, placeAll, type Sent, sentOf } from '../cards/card.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
@@ -247,9 +247,7 @@ class Core {
 
   serve(frames: readonly Uint8Array[]): void {
     this.now += 10
-    frames.forEach((frame, i) => {
-      this.machine.place(i, frame)
-    })
+    placeAll(this.machine, frames)
     frames.forEach((frame, i) => {
       const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
       const flags = this.state.words[(RECEIVED_AT >> 2) + 2 * i + 1]!

@@ -23,7 +23,7 @@ import { writePaeth } from '../wire/headers.ts'
 import type { Belief, ClientSide, Step } from './ack-model-sides.ts'
 
 export const PATH_MTU = 256
-export const INCARNATION = 7
+const INCARNATION = 7
 const ACK = 0x1f
 
 /** Where the two operations lie in the sequence of packets. */
@@ -44,7 +44,7 @@ export function packetsOfPlan(plan: Plan): { psn: number; operation: number; las
   )
 }
 
-export function psnName(psn: number): string {
+function psnName(psn: number): string {
   return `0x${psn.toString(16).padStart(6, '0')}`
 }
 
@@ -65,10 +65,10 @@ export function persistAckName(first: number, last: number, operation: number): 
 }
 
 /** The bytes of an answer, by its name. */
-export type Decoder = (name: string) => readonly [Uint8Array, Packet]
+type Decoder = (name: string) => readonly [Uint8Array, Packet]
 
 /** The answers that the names above describe; an incarnation may stand behind them. */
-export const decodeName: Decoder = (name) => {
+const decodeName: Decoder = (name) => {
   const [, kind, first, last, operation, incarnation] =
     /^(\S+(?: 0x..)?) (0x\w{6})(?:-(0x\w{6}) operation (\d+))?(?: incarnation (\d+))?$/.exec(name)!
   const packet = blankPacket()

@@ -24,7 +24,7 @@ import {
 } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
 
-export type Rule = 'source' | 'ours'
+type Rule = 'source' | 'ours'
 
 const SEQUENCE = 0x60
 const OPERATIONAL = 0x63

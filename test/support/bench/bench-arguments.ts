@@ -3,7 +3,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 /** What was asked for: each number, and whether the figures are wanted as JSON. */
-export type Wishes<Name extends string> = Readonly<Record<Name, number>> & {
+type Wishes<Name extends string> = Readonly<Record<Name, number>> & {
   readonly json: boolean
 }
 

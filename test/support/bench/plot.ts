@@ -22,12 +22,12 @@ interface Frame {
   readonly yTicks: readonly number[]
 }
 
-export interface Panel extends Frame {
+interface Panel extends Frame {
   readonly xTicks: readonly number[]
   readonly lines: readonly Line[]
 }
 
-export interface BarPanel extends Frame {
+interface BarPanel extends Frame {
   /** A bar for each line of the first panel, in its colour. */
   readonly groups: readonly { readonly name: string; readonly values: readonly number[] }[]
 }

@@ -13,7 +13,7 @@ export function bundleHash(): string {
 }
 
 /** A bundle, its signature, the key that it is held against, and the one that signs, as files. */
-export interface SignedBundle {
+interface SignedBundle {
   readonly firmware: string
   readonly signature: string
   readonly trust: string

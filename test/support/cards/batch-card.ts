@@ -4,6 +4,7 @@
 
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import type { State } from '../../../firmware/core.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
@@ -169,25 +170,18 @@ export function batchSetting(
   mtu = 4096,
   bytes: number = 1 << 18,
 ): BatchSetting {
-  const card = new OpenCard(bytes)
-  card.format()
-  const region = card.provision({ slots: 300, ...shape })
-  return { state: card.state, card, region, qp: card.connect(mtu) }
-}
-
-/** A card whose state can be looked at. */
-class OpenCard extends Card {
-  declare state: State
-
-  protected override boot(): FirmwareEngine {
-    return bootDirect(this.machine, (state) => {
-      this.state = state
+  let state: State | null = null
+  const start = (machine: EmulatedMachine): FirmwareEngine =>
+    bootDirect(machine, (seen) => {
+      state = seen
     })
-  }
+  const card = new Card(bytes, { start }).format()
+  const region = card.provision({ slots: 300, ...shape })
+  return { state: state!, card, region, qp: card.connect(mtu) }
 }
 
 /** What the card holds of batches. */
-export interface Held {
+interface Held {
   readonly chunks: number
   readonly rooms: number
   readonly open: number

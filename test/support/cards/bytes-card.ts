@@ -3,7 +3,7 @@
  * look at what is durable in the very moment in which an answer leaves.
  */
 
-import { TRANSMIT } from '../../../firmware/board/hal.ts'
+import { type Facts, TRANSMIT } from '../../../firmware/board/hal.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
@@ -29,11 +29,8 @@ export interface BytesCard {
   readonly qp: TestQueuePair
 }
 
-export function bytesCard(
-  mtu = 1024,
-  facts: ConstructorParameters<typeof Card>[1] = {},
-): BytesCard {
-  const card = new Card(1 << 19, facts).format()
+export function bytesCard(mtu = 1024, facts: Partial<Facts> = {}): BytesCard {
+  const card = new Card(1 << 19, { facts }).format()
   const shape = { kind: mad.KIND_BYTES, length: BYTES_LENGTH }
   const bytes = card.provision({ name: 'bytes', ...shape })
   const kept = card.provision({ name: 'kept', ...shape, flags: 2 })

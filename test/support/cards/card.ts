@@ -50,15 +50,41 @@ function gone(): never {
   throw new Error('this card is gone')
 }
 
-const GONE: FirmwareEngine = { serve: gone, idle: gone, memoryUsed: gone, dispose: () => {} }
+/** The firmware of a card that has none. */
+export const GONE: FirmwareEngine = { serve: gone, idle: gone, memoryUsed: gone, dispose: () => {} }
+
+/** Puts a burst into the places of what arrives. */
+export function placeAll(machine: EmulatedMachine, frames: readonly Uint8Array[]): void {
+  frames.forEach((frame, i) => {
+    machine.place(i, frame)
+  })
+}
+
+export interface CardOptions {
+  /** What the board says of itself beside what its part and its host decide. */
+  readonly facts?: Partial<Facts>
+  readonly watch?: Watch
+  readonly host?: HostMemory | null
+  /** The ordinary memory of a host behind PCIe (queue-host.ts). */
+  readonly ram?: HostRam | null
+  /** Packet memory as at power-on; the card borrows one unless given. */
+  readonly packets?: Uint8Array
+  /** Starts the firmware on the machine: its sources in Node, unless given. */
+  readonly start?: (machine: EmulatedMachine) => FirmwareEngine
+  /** What reaches the card of a frame that is sent to it. */
+  readonly hears?: (frame: Uint8Array) => Uint8Array
+  /** Called with each frame as it leaves. */
+  readonly leaves?: (sent: Sent) => void
+  /** Called each time that the firmware has returned. */
+  readonly returned?: (machine: EmulatedMachine) => void
+}
 
 export class Card extends Conversation {
   readonly nvdimm: Nvdimm
   readonly host: HostMemory | null
-  /** The ordinary memory of a host behind PCIe (queue-host.ts). */
   readonly ram: HostRam | null
   readonly facts: Facts
-  machine: EmulatedMachine
+  readonly machine: EmulatedMachine
   firmware: FirmwareEngine
   sent: Sent[] = []
   /** Frames that are not RoCEv2: neighbour answers. */
@@ -66,80 +92,79 @@ export class Card extends Conversation {
   now = 0
   /** After how many µs the firmware wanted its `idle`; 0 is never. */
   waitUs = 0
+  private readonly options: CardOptions
 
-  constructor(
-    part: Nvdimm | number = 1 << 18,
-    facts: Partial<Facts> = {},
-    watch: Watch | undefined = undefined,
-    host: HostMemory | null = null,
-    ram: HostRam | null = null,
-  ) {
+  constructor(part: Nvdimm | number = 1 << 18, options: CardOptions = {}) {
     super((...frames) => this.serve(...frames))
+    const { host = null, ram = null, facts } = options
     this.nvdimm = typeof part === 'number' ? new Nvdimm({ bytes: part }) : part
     this.host = host
     this.ram = ram
+    this.options = options
     const { dirtyShutdowns, bytes } = this.nvdimm
     const hostBytes = host?.bytes ?? 0
     const dmaBytes = ram?.bytes ?? 0
     this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, dmaBytes, ...facts }
-    this.machine = this.makeMachine(watch)
-    this.firmware = this.boot()
-    passing?.push(this)
+    this.machine = this.makeMachine()
+    this.firmware = (options.start ?? bootDirect)(this.machine)
+    if (options.packets === undefined) passing?.push(this)
   }
 
-  /** Its packet memory may be another card's. */
+  /** Its packet memory, which it borrowed, may be another card's. */
   release(): void {
     this.machine.die()
     this.firmware = GONE
     givePacketMemory(this.machine.packets)
   }
 
-  protected boot(): FirmwareEngine {
-    return bootDirect(this.machine)
+  private makeMachine(): EmulatedMachine {
+    const { options, facts, nvdimm, host, ram } = this
+    const machine = new EmulatedMachine({
+      ...{ facts, nvdimm, host, ram, packets: options.packets ?? takePacketMemory() },
+      transmit: (frame) => this.transmitted(frame),
+    })
+    if (options.watch !== undefined) machine.observe(options.watch)
+    return machine
   }
 
-  private makeMachine(watch: Watch | undefined): EmulatedMachine {
-    const machine = new EmulatedMachine({
-      facts: this.facts,
-      nvdimm: this.nvdimm,
-      host: this.host,
-      ram: this.ram,
-      packets: takePacketMemory(),
-      transmit: (frame) => {
-        if (isRoce(frame)) this.sent.push(sentOf(frame))
-        else this.plain.push(frame)
-      },
-    })
-    if (watch !== undefined) machine.observe(watch)
-    return machine
+  private transmitted(frame: Uint8Array): void {
+    if (isRoce(frame)) {
+      const sent = sentOf(frame)
+      this.sent.push(sent)
+      this.options.leaves?.(sent)
+    } else this.plain.push(frame)
   }
 
   /** Serves the frames as one burst, or as several if they are many; returns what was sent. */
   serve(...frames: Uint8Array[]): Sent[] {
+    const { hears } = this.options
     this.sent = []
     this.plain = []
     for (let i = 0; i < frames.length || i === 0; i += 32) {
       const burst = frames.slice(i, i + 32)
-      burst.forEach((frame, j) => {
-        this.machine.place(j, frame)
-      })
+      placeAll(this.machine, hears === undefined ? burst : burst.map(hears))
       this.now += 10
       this.waitUs = this.firmware.serve(burst.length, this.now)
+      this.options.returned?.(this.machine)
     }
     return this.sent
   }
 
   idle(): void {
-    this.now += 10
-    this.waitUs = this.firmware.idle(this.now)
+    this.wait(10)
   }
 
   /** Lets so many µs go by, then the firmware's `idle`; returns what it sent. */
   pass(us: number): Sent[] {
     this.sent = []
     this.plain = []
+    this.wait(us)
+    return this.sent
+  }
+
+  private wait(us: number): void {
     this.now += us
     this.waitUs = this.firmware.idle(this.now)
-    return this.sent
+    this.options.returned?.(this.machine)
   }
 }

@@ -9,7 +9,31 @@ import { bootGuest } from '../../../boards/emulator/run/guest.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import { Conversation, sentOf } from '../wire/conversation.ts'
-import { FACTS } from './card.ts'
+import { Card, type CardOptions, FACTS, GONE, placeAll } from './card.ts'
+
+/** Boots the firmware on that machine; QuickJS gives it packet memory of its own. */
+async function bootOn(
+  name: Engine,
+  machineFor: (packets?: Uint8Array) => EmulatedMachine,
+): Promise<FirmwareEngine> {
+  if (name === 'node') return bootDirect(machineFor())
+  return await bootGuest({ source: findBundle().source, machineFor })
+}
+
+/** Boots a card with an NVDIMM of that many bytes. */
+export async function engineCard(
+  name: Engine,
+  partBytes: number,
+  options: CardOptions = {},
+): Promise<Card> {
+  let card: Card | null = null
+  const firmware = await bootOn(name, (packets) => {
+    card = new Card(partBytes, { ...options, packets, start: () => GONE })
+    return card.machine
+  })
+  card!.firmware = firmware
+  return card!
+}
 
 export interface Bench {
   readonly machine: EmulatedMachine
@@ -20,7 +44,7 @@ export interface Bench {
   readonly card: Conversation
 }
 
-/** Boots a card of that many bytes. */
+/** Boots a card of that many bytes; what it sends is left as it is until somebody reads it. */
 export async function openBench(
   name: Engine,
   partBytes: number,
@@ -29,7 +53,7 @@ export async function openBench(
   const nvdimm = new Nvdimm({ bytes: partBytes })
   const sent: Uint8Array[] = []
   let machine: EmulatedMachine | null = null
-  const machineFor = (packets?: Uint8Array): EmulatedMachine => {
+  const engine = await bootOn(name, (packets) => {
     machine = new EmulatedMachine({
       facts: { ...FACTS, nvdimmBytes: partBytes, ...facts },
       nvdimm,
@@ -37,18 +61,20 @@ export async function openBench(
       ...(packets === undefined ? {} : { packets }),
     })
     return machine
-  }
-  const engine =
-    name === 'node'
-      ? bootDirect(machineFor())
-      : await bootGuest({ source: findBundle().source, machineFor })
-  const card = new Conversation((...frames) => {
+  })
+  return { machine: machine!, engine, sent, card: talk(machine!, engine, sent) }
+}
+
+/** Single bursts on a machine, at time 0; `sent` is what its board sends. */
+export function talk(
+  machine: EmulatedMachine,
+  engine: FirmwareEngine,
+  sent: Uint8Array[],
+): Conversation {
+  return new Conversation((...frames) => {
     sent.length = 0
-    frames.forEach((frame, i) => {
-      machine!.place(i, frame)
-    })
+    placeAll(machine, frames)
     engine.serve(frames.length, 0)
     return sent.map(sentOf)
   })
-  return { machine: machine!, engine, sent, card }
 }

@@ -177,7 +177,7 @@ export function hostSideOf(card: Card): AgentMemory {
 /** A card whose host has both memories, behind one link. */
 export function cardOf(part: Nvdimm | number, host: HostMemory, watch?: Watch): Card {
   const ram = host.platform.ddio ? new HostRam(RAM_BYTES, host.link) : null
-  return new Card(part, {}, watch, host, ram)
+  return new Card(part, { watch, host, ram })
 }
 
 /**

@@ -19,7 +19,7 @@ import type { Sent } from './card.ts'
 
 const RAM_BYTES = 1 << 22
 const ROUNDS_MAX = 10_000
-export const BUFFER_BYTES: number = 1 << 19
+const BUFFER_BYTES: number = 1 << 19
 
 /** Last bytes of the stations' addresses; a `Card` is spoken to at 2. */
 const LASTS = [3, 2] as const
@@ -86,7 +86,7 @@ export class TwoCards {
   }
 }
 
-export interface EndOptions {
+interface EndOptions {
   /** Units of both queues, and entries of the completion queue of the send queue. */
   readonly units?: number
   /** Entries of the completion queue of the receive queue. */
@@ -180,7 +180,7 @@ export class End {
   }
 }
 
-export interface Peer {
+interface Peer {
   readonly last: number
   readonly number: number
   readonly mtu: number

@@ -21,10 +21,10 @@ import {
   PAGE_BYTES,
   RecordOracle,
   type RegionLayout,
-  readSlot,
   readSuperblock,
   sealPage,
 } from '../judges/oracle.ts'
+import { beginVersion, Carried, type Named, noteSequenceOf } from './carried.ts'
 import { REGION } from './part.ts'
 
 /** One write of a burst. */
@@ -36,13 +36,6 @@ export interface Write {
   readonly client?: number
 }
 
-/** A write that a PSN brought. */
-export interface Named {
-  readonly record: RecordOracle
-  readonly version: number
-  readonly wait: number
-}
-
 /** Plays the clients: what it writes, the oracle knows. */
 export class Actor {
   card: Card
@@ -50,12 +43,13 @@ export class Actor {
   readonly records: Map<number, RecordOracle> = new Map()
   readonly layout: RegionLayout
   private pairs: TestQueuePair[]
-  /** What each PSN of each client brought. */
-  private readonly carried = new Map<string, Named>()
+  private readonly carried = new Carried()
   private readonly checked: boolean
   /** Clients that have written. */
   clients = 1
   private batches = 0
+  private taken: readonly Sent[] = []
+  private takenCount = 0
   /** Called behind each burst. */
   ended: () => void = () => {}
   fencesInBurst = 0
@@ -95,8 +89,7 @@ export class Actor {
     const qp = this.pairs[client]!
     this.clients = Math.max(this.clients, client + 1)
     const [frame] = persistFrames(qp, this.region, slot, data, { wait })
-    const named = this.named(slot, data, wait, client, qp.operation)
-    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
+    this.carried.note(qp, this.named(slot, data, wait, client, qp.operation))
     return frame!
   }
 
@@ -106,7 +99,7 @@ export class Actor {
     const record = this.record(slot)
     const { operation } = record.versions[version]!
     const [frame] = persistFrames(qp, this.region, slot, data, { wait, operation })
-    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, { record, version, wait })
+    this.carried.note(qp, { record, version, wait })
     this.fencesInBurst = 0
     this.card.serve(frame!)
     this.ended()
@@ -119,10 +112,7 @@ export class Actor {
     client: number,
     operation: number,
   ): Named {
-    const record = this.record(slot)
-    record.versions.push({ data, client: 7 + client, operation })
-    record.started = record.versions.length - 1
-    return { record, version: record.started, wait }
+    return beginVersion(this.record(slot), { data, client: 7 + client, operation }, wait)
   }
 
   /** One burst that is a batch in order, of the first client. */
@@ -132,7 +122,7 @@ export class Actor {
     const first = qp.operation + 1
     writes.forEach(({ slot, data, wait }, i) => {
       const named = this.named(slot, data, wait, 0, first + i)
-      this.carried.set(`${qp.peer} batch ${this.batches} ${i}`, named)
+      this.carried.noteInBatch(qp, this.batches, i, named)
     })
     const options = { id: this.batches, condition: IN_ORDER }
     this.fencesInBurst = 0
@@ -168,17 +158,18 @@ export class Actor {
   /** The records that a PERSIST_ACK speaks of as durable. */
   namedBy(sent: Sent): Named[] {
     const said = acknowledgementIn(sent.bytes)
-    if (said === null) return []
-    const { batch, peer, firstPsn, lastPsn } = said
-    if (batch !== null) {
-      return batch.durable.map((i) => this.carried.get(`${peer} batch ${batch.id} ${i}`)!)
-    }
-    if (said.status !== 0) return []
-    const named: Named[] = []
-    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      named.push(this.carried.get(`${peer} ${psn}`)!)
-      if (psn === lastPsn) return named
-    }
+    return said === null ? [] : this.carried.namedBy(said).map((named) => named!)
+  }
+
+  /** Takes note of what left since the last call; was there anything? */
+  takeSent(): boolean {
+    const { sent } = this.card
+    if (sent !== this.taken) this.takenCount = 0
+    this.taken = sent
+    const from = this.takenCount
+    this.takenCount = sent.length
+    for (let i = from; i < sent.length; i++) this.noteFrame(sent[i]!)
+    return sent.length > from
   }
 
   /** Takes note of a frame that left. */
@@ -215,12 +206,7 @@ export class Actor {
   noteStore(to: number, image: Uint8Array): void {
     for (const record of this.records.values()) {
       if (to !== copyAt(this.layout, 0, record.record)) continue
-      const slot = readSlot(image)
-      const version = record.versions.findIndex(
-        ({ operation, client }) =>
-          BigInt(operation) === slot.operation && BigInt(client) === slot.client,
-      )
-      if (version > 0) record.noteSequence(version, slot.sequence)
+      noteSequenceOf(record, image)
     }
   }
 }

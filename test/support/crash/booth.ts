@@ -15,7 +15,7 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY, UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { type Card, readFrame, type Sent, sentOf } from '../cards/card.ts'
+import { type Card, placeAll, readFrame, type Sent, sentOf } from '../cards/card.ts'
 import { frameOf } from '../wire/frames.ts'
 import { REGION } from './part.ts'
 
@@ -159,9 +159,7 @@ export class Booth {
       booted()
       const serve = (frames: readonly Uint8Array[]): Sent[] => {
         sent = []
-        frames.forEach((frame, i) => {
-          machine.place(i, frame)
-        })
+        placeAll(machine, frames)
         firmware.serve(frames.length, 10)
         return sent.map(sentOf)
       }

@@ -23,7 +23,7 @@ import {
 } from './explorer.ts'
 
 /** What the crashes of one level must meet. */
-export interface LevelStory {
+interface LevelStory {
   readonly level: Level
   /** A state of lane and copies, and the row of the recovery table that it must lead to. */
   readonly cases: readonly (readonly [string, string])[]

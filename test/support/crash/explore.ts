@@ -20,7 +20,7 @@ import { type Coarse, NOT_COARSE } from '../../../boards/emulator/medium/pieces.
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import { Card, type Sent } from '../cards/card.ts'
+import { Card } from '../cards/card.ts'
 import {
   LANES,
   LANES_AT,
@@ -42,7 +42,7 @@ import {
   moveLineForward,
   writeWatches,
 } from './damage.ts'
-import { addLine, ImageTable, type Mark } from './image-table.ts'
+import { ImageTable, linesPending, markerOf } from './image-table.ts'
 import { Judge } from './judge.ts'
 import { LeanBooth } from './lean-boot.ts'
 import { PART_BYTES, SEED } from './part.ts'
@@ -99,10 +99,6 @@ function chunksPending(part: Nvdimm): number {
   return total
 }
 
-function linesPending({ pendingStores: { line, count } }: Nvdimm): number[] {
-  return [...new Set(line.subarray(0, count))]
-}
-
 /** Runs one scenario and every crash of it. */
 export function explore(scenario: Scenario, look: Look = {}): Findings {
   return new Explorer(scenario, look).run()
@@ -154,15 +150,13 @@ class Explorer {
   private readonly path: (readonly [number, number])[] = []
   private line: number | undefined
   private done = ''
-  private taken: readonly Sent[] = []
-  private takenCount = 0
 
   constructor(scenario: Scenario, look: Look) {
     this.scenario = scenario
     const { damage = {}, shape = {}, entropy } = scenario
     const facts = entropy === undefined ? {} : { entropy: [entropy, 2, 3, 4, 5, 6, 7, 8] }
     this.always = bootWatches(damage)
-    this.card = new Card(PART_BYTES, facts, joined(this.always))
+    this.card = new Card(PART_BYTES, { facts, watch: joined(this.always) })
     this.part = this.card.nvdimm
     this.card.format()
     const checked = damage.checkless !== true
@@ -181,7 +175,7 @@ class Explorer {
     const { scenario, actor, card, findings } = this
     this.watch()
     actor.ended = () => {
-      this.takeSent()
+      actor.takeSent()
       if (this.exploring) this.visitPoint('at the end of a step')
     }
     scenario.before?.(actor)
@@ -205,7 +199,7 @@ class Explorer {
     const own: Watch = {
       onCommand: (number, op, words, at) => {
         actor.noteCommand(op, words, at)
-        if (this.takeSent() && this.exploring) this.visitPoint('behind a frame')
+        if (actor.takeSent() && this.exploring) this.visitPoint('behind a frame')
         if (number === fenceAt && lineAt >= 0) this.visitPoint('behind the line')
         if (number === fenceAt || op !== FENCE) return
         actor.fencesInBurst += 1
@@ -229,17 +223,6 @@ class Explorer {
       },
     }
     card.machine.observe(joined([...writeWatches(damage, () => card.machine.packets), own]))
-  }
-
-  /** Takes note of what left since the last call; was there anything? */
-  private takeSent(): boolean {
-    const { sent } = this.card
-    if (sent !== this.taken) this.takenCount = 0
-    this.taken = sent
-    const from = this.takenCount
-    this.takenCount = sent.length
-    for (let i = from; i < sent.length; i++) this.actor.noteFrame(sent[i]!)
-    return sent.length > from
   }
 
   // ---- points and their images -----------------------------------------------------------------
@@ -272,7 +255,7 @@ class Explorer {
     const count = imageCount(part, mode, false, coarse)
     findings.possible += count
     const share = (scenario.sample ?? Number.POSITIVE_INFINITY) / count
-    const mark = this.marker()
+    const mark = markerOf(this.part, linesPending(this.part))
     const visit = (image: number): void => {
       if (aim !== null && aim.image !== image) return
       if (aim === null && share < 1 && !this.random.chance(share)) return
@@ -313,24 +296,6 @@ class Explorer {
       lane += 1
     }
     return (line) => lines.has(line)
-  }
-
-  /** The mark of each image that the cut here may leave: only what is pending differs. */
-  private marker(): () => Mark {
-    const { durableWords, bytes } = this.part
-    const pending = linesPending(this.part)
-    const among = new Set(pending)
-    const rest: Mark = { low: 0, high: 0 }
-    for (let line = 0; line < bytes / LINE_BYTES; line++) {
-      if (!among.has(line)) addLine(rest, durableWords, line)
-    }
-    const mark: Mark = { low: 0, high: 0 }
-    return () => {
-      mark.low = rest.low
-      mark.high = rest.high
-      for (const line of pending) addLine(mark, durableWords, line)
-      return mark
-    }
   }
 
   private kindNow(): Kind {
@@ -549,7 +514,7 @@ class Explorer {
     const { part, findings, judged, aim } = this
     const name = `${above}, its recovery cut at ${command}`
     const share = (this.scenario.nestedSample ?? NESTED_MAX) / imageCount(part)
-    const mark = this.marker()
+    const mark = markerOf(this.part, linesPending(this.part))
     const bounds = hashOf(this.bounds())
     images(part, 'chunk', (image) => {
       if (aim !== null && aim.path[depth - 1]![1] !== image) return

@@ -7,6 +7,9 @@
  * have the same mark by chance only: one pair in 2^64.
  */
 
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { LINE_BYTES } from '../judges/oracle.ts'
+
 const LINE_WORDS = 16
 
 /** Two sums of 32 bits. */
@@ -16,7 +19,7 @@ export interface Mark {
 }
 
 /** Adds what a line holds to the mark. */
-export function addLine(mark: Mark, words: Int32Array, line: number): void {
+function addLine(mark: Mark, words: Int32Array, line: number): void {
   let low = Math.imul(line + 1, 0x9e3779b1)
   let high = Math.imul(line + 1, 0x85ebca77) ^ 0x5bd1e995
   let any = 0
@@ -34,6 +37,27 @@ export function addLine(mark: Mark, words: Int32Array, line: number): void {
   high = Math.imul(high ^ (low >>> 15), 0x165667b1)
   mark.low = (mark.low + (low ^ (low >>> 13))) | 0
   mark.high = (mark.high + (high ^ (high >>> 16))) | 0
+}
+
+/** Lines of the part in which something is pending. */
+export function linesPending({ pendingStores: { line, count } }: Nvdimm): number[] {
+  return [...new Set(line.subarray(0, count))]
+}
+
+/** The mark of an image of the part, of which only these lines differ from one to the next. */
+export function markerOf({ durableWords, bytes }: Nvdimm, lines: readonly number[]): () => Mark {
+  const among = new Set(lines)
+  const rest: Mark = { low: 0, high: 0 }
+  for (let line = 0; line < bytes / LINE_BYTES; line++) {
+    if (!among.has(line)) addLine(rest, durableWords, line)
+  }
+  const mark: Mark = { low: 0, high: 0 }
+  return () => {
+    mark.low = rest.low
+    mark.high = rest.high
+    for (const line of lines) addLine(mark, durableWords, line)
+    return mark
+  }
 }
 
 /** A number for each mark, by open addressing. */

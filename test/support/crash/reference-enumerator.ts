@@ -3,7 +3,7 @@
  * recursion. Slow, for parts of a few lines; nvdimm.test.ts compares the emulated part with it.
  */
 
-export type ReferenceMode = 'strict' | 'prefix' | 'chunk' | 'line'
+type ReferenceMode = 'strict' | 'prefix' | 'chunk' | 'line'
 
 interface Piece {
   readonly at: number

@@ -191,6 +191,15 @@ export interface Level {
   readonly copies: number
 }
 
+export const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
+export const LEVEL_2OF2: Level = { wait: 2, copies: 2 }
+export const LEVEL_2OF3: Level = { wait: 2, copies: 3 }
+export const LEVELS: readonly Level[] = [LEVEL_1OF2, LEVEL_2OF2, LEVEL_2OF3]
+
+export function levelName({ wait, copies }: Level): string {
+  return `${wait}of${copies}`
+}
+
 /**
  * The scenarios that every level goes through. In each a record of 64 bytes is written to slot 0
  * beside a neighbour that must not change; what differs is what was there, and so how many of the

@@ -25,7 +25,7 @@ import type { Endpoint } from '../../../host-driver/base/wire.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from '../../../host-driver/frames/frames.ts'
 import { writeAtomicAck } from '../wire/headers.ts'
 
-export interface TargetOptions {
+interface TargetOptions {
   readonly own: Endpoint
   readonly peer: Endpoint
   readonly number: number

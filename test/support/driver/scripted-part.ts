@@ -18,8 +18,8 @@ import { FLUSHED, type Job, type JobEnd } from '../../../host-driver/way/jobs.ts
 import type { ConnectOptions } from '../../../host-driver/way/options.ts'
 import type { JobQueue, Way } from '../../../host-driver/way/way.ts'
 
-export const CLIENT = 77n
-export const NOT_TOLD = 0x84
+const CLIENT = 77n
+const NOT_TOLD = 0x84
 
 const INFO: RegionInfo = {
   ...{ name: 'orders', id: 3, kind: 'records', slots: 512, capacity: 100, copies: 2 },

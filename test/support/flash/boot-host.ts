@@ -12,7 +12,7 @@ import { Supervisor } from '../../../boards/linux/boot/script/supervisor.ts'
 import { HAL, keyOf } from './slot-model.ts'
 
 /** A program that was started. */
-export interface Started extends Spawn {
+interface Started extends Spawn {
   readonly pid: number
   /** Of the files of memory that it inherits, or that it is. */
   readonly files: readonly Uint8Array[]
@@ -26,7 +26,7 @@ const KEYS: Readonly<Record<string, string>> = {
 
 const NOTHING: Came = { readable: [], writable: [], ended: [], stops: false }
 
-export class BootHost implements Host {
+class BootHost implements Host {
   readonly args: readonly string[] = []
   readonly architecture = 'x86-64'
   readonly watchdogMs = 5000
@@ -155,7 +155,7 @@ export class BootHost implements Host {
   }
 }
 
-export const SETTINGS: Settings = readSettings(`board = emulator
+const SETTINGS: Settings = readSettings(`board = emulator
 trust = /trust
 trust = /other
 smp = udp:127.0.0.1:0

@@ -26,7 +26,7 @@ export function keyOf(byte: number): KeyObject {
 const KEY = keyOf(0x11)
 export const HAL: Uint8Array = new Uint8Array(HAL_BYTES)
 
-export interface ImageOptions {
+interface ImageOptions {
   readonly counter?: number
   readonly target?: string
   readonly key?: KeyObject
@@ -48,7 +48,7 @@ export function imageOf(
 }
 
 /** The three of the scripts. Only the first cannot work in format 3. */
-export type Name = 'A' | 'B' | 'C'
+type Name = 'A' | 'B' | 'C'
 export const IMAGES: Readonly<Record<Name, Uint8Array>> = {
   A: imageOf(1, [2, 2]),
   B: imageOf(2, [2, 3]),
@@ -87,7 +87,7 @@ export function nameOf(bytes: Uint8Array | null): Name | null {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-export interface Model {
+interface Model {
   readonly runs: Name
   readonly other: Name | null
   readonly isMarked: boolean
@@ -198,7 +198,7 @@ export function firstOf(setting: Setting = {}): Uint8Array {
   return storage.image()
 }
 
-export interface ExploreOptions {
+interface ExploreOptions {
   /** Whether the power goes once more, in the start behind a cut. */
   readonly second?: boolean
   readonly seed?: number
@@ -206,7 +206,7 @@ export interface ExploreOptions {
   readonly wrongMax?: number
 }
 
-export interface Explored {
+interface Explored {
   cuts: number
   states: number
   second: number

@@ -39,7 +39,7 @@ function big(bytes: Uint8Array, at: number, count: number): number {
 }
 
 /** Where BTH is in a frame over IPv4 or IPv6, tagged or not. */
-export function bthIn(frame: Uint8Array): number {
+function bthIn(frame: Uint8Array): number {
   const ip = big(frame, 12, 2) === TAG ? 18 : 14
   return ip + (big(frame, ip - 2, 2) === IPV4 ? 28 : 48)
 }

@@ -6,16 +6,16 @@
  * that the report of a recovery gives, in the order of firmware/doc/recovery.md.
  */
 
-export type Action = 'none' | 'useA' | 'useB' | 'lost'
+type Action = 'none' | 'useA' | 'useB' | 'lost'
 
-export interface Decided {
+interface Decided {
   readonly name: string
   readonly action: Action
   /** The case of source 1 [0088-0104], or 0 where only a media error leads there. */
   readonly sourceCase: number
 }
 
-export interface Found {
+interface Found {
   readonly lane: 'A' | 'B' | 'none'
   readonly a: boolean
   readonly b: boolean

@@ -44,7 +44,7 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /** One copy of a record, as it lies there. */
-export interface Slot {
+interface Slot {
   readonly magic: number
   readonly region: number
   readonly record: number
@@ -160,7 +160,7 @@ export function sealPage(page: Uint8Array): void {
   page.set(sipHash128(PART_KEY, page.slice(16, usedBytes(page))))
 }
 
-export function readPage(page: Uint8Array): SuperblockPage {
+function readPage(page: Uint8Array): SuperblockPage {
   const used = usedBytes(page)
   const ours = Buffer.from(page.slice(16, 24)).toString('latin1') === PART_MAGIC
   const fits = ours && little32(page, 24) === 3 && used >= ENTRIES_AT && used <= PAGE_BYTES
@@ -246,7 +246,7 @@ export interface ClientLine {
 }
 
 /** Reads a line; null where it was never written, or is not whole. */
-export function readClientLine(line: Uint8Array): ClientLine | null {
+function readClientLine(line: Uint8Array): ClientLine | null {
   const sequence = little64(line, 16)
   if (sequence === 0n || !sameBytes(sipHash128(PART_KEY, line.slice(16)), line.slice(0, 16))) {
     return null
@@ -302,7 +302,7 @@ export class TableOracle {
 }
 
 /** What a client wrote, or the blank record of a new region: version 0. */
-export interface Version {
+interface Version {
   readonly data: Uint8Array
   readonly client: number
   readonly operation: number

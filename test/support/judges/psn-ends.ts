@@ -57,7 +57,7 @@ export function wordsBefore(psns: readonly number[], draw: () => number): Int32A
 }
 
 /** What the card knows of its start, beside the entropy. */
-export interface Start {
+interface Start {
   readonly incarnation: number
   readonly dirtyShutdowns: number
   readonly mac: readonly number[]

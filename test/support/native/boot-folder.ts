@@ -20,18 +20,17 @@ import { PATIENCE_MS } from '../run/patience.ts'
 import { ROOT } from '../source/sources.ts'
 import { noService, PERDURED } from './service.ts'
 
-export const PERDURE_BOOT: string =
-  process.env.PERDURE_BOOT ?? join(dirname(PERDURED), 'perdure-boot')
+const PERDURE_BOOT: string = process.env.PERDURE_BOOT ?? join(dirname(PERDURED), 'perdure-boot')
 
 /** Why there is none to test; null if there is. */
 export const noBoot: string | null =
   noService ?? (existsSync(PERDURE_BOOT) ? null : 'perdure-boot is not built: see perdured')
 
-export const BOARD: string = `linux-${process.arch === 'x64' ? 'x86-64' : process.arch}`
+const BOARD: string = `linux-${process.arch === 'x64' ? 'x86-64' : process.arch}`
 export const BUNDLE: string = readFileSync(join(ROOT, 'dist/firmware.js'), 'utf8')
 const AGAIN_MS = 100
 
-export interface BootOptions {
+interface BootOptions {
   /** The program, and what it runs; those that the build made unless given. */
   readonly program?: string
   readonly runtime?: string

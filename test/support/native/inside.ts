@@ -10,7 +10,7 @@ import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import { type Build, type Running, type Served, SLOTS, startDuty, startPerdured } from './rig.ts'
 
 /** What one run of records took: processor time of the thread per record. */
-export interface InsideResult {
+interface InsideResult {
   readonly records: number
   readonly acked: number
   readonly refused: number

@@ -39,11 +39,11 @@ import { FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/lim
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 
 /** Bytes of the part, and of each window. */
-export const SPACE = 65_536
+const SPACE = 65_536
 /** Bytes at PRIVATE_AT that the lists use, most of the time. */
 const SCRATCH = 16_384
 
-export interface List {
+interface List {
   /** What `run` is called with. */
   readonly count: number
   /** The commands, COMMAND_WORDS numbers each. */
@@ -51,7 +51,7 @@ export interface List {
 }
 
 /** Everything both machines begin with. */
-export interface Beginning {
+interface Beginning {
   readonly packets: Uint8Array
   readonly part: Uint8Array
   readonly host: Uint8Array
@@ -61,7 +61,7 @@ export interface Beginning {
 }
 
 /** What became of one list. */
-export interface Ran {
+interface Ran {
   readonly done: number
   /** The commands as they are afterwards, results and all. */
   readonly words: Buffer

@@ -27,9 +27,9 @@ export const noService: string | null = existsSync(PERDURED)
 /** A key with several values stands on as many lines. */
 export type Keys = Readonly<Record<string, string | readonly string[]>>
 
-export type Answer = Readonly<Record<string, unknown>>
+type Answer = Readonly<Record<string, unknown>>
 
-export interface End {
+interface End {
   readonly code: number | null
   readonly said: string
 }

@@ -25,7 +25,7 @@ import { probePlacement } from '../../../host-driver/target/registrar.ts'
 import { randomSource } from '../../../host-driver/way/options.ts'
 import { endpointOf, Network } from './network.ts'
 
-export interface MachineOptions extends Partial<Omit<DpuOptions, 'port' | 'host' | 'ram'>> {
+interface MachineOptions extends Partial<Omit<DpuOptions, 'port' | 'host' | 'ram'>> {
   /** What its persistent memory is like, if it has any. */
   readonly platform?: Platform | null
   readonly persistentBytes?: number

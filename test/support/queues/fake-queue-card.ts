@@ -21,7 +21,7 @@ import {
 import { Zones } from '../../../host-driver/card/queues/zones.ts'
 
 /** Plain memory; `seen` is told of every store: where, and how many bytes. */
-export class PlainMemory implements SharedMemory {
+class PlainMemory implements SharedMemory {
   readonly live: Uint8Array
   readonly view: DataView
   readonly bytes: number
@@ -59,7 +59,7 @@ export class PlainMemory implements SharedMemory {
 }
 
 /** A port of which every register write is written down. */
-export class PlainPort implements HostPort {
+class PlainPort implements HostPort {
   readonly memory: PlainMemory
   time = 100
   readonly timers: { atUs: number; callback: () => void }[] = []

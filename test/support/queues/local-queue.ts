@@ -9,7 +9,7 @@ import { type CardHost, hostOf } from './queue-calls.ts'
 import { type Cqe, type ElementFields, elementOf, type QueuePair } from './queue-host.ts'
 
 /** Bytes of the buffer that is registered. */
-export const BUFFER_BYTES: number = 1 << 19
+const BUFFER_BYTES: number = 1 << 19
 
 export interface LocalQueue {
   readonly host: CardHost

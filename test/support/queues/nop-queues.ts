@@ -30,7 +30,7 @@ import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'
 
 export const FIRST = 3
 
-export interface NopOptions {
+interface NopOptions {
   /** Numbers of queues in the header page; memory of the host. */
   readonly count?: number
   readonly bytes?: number
@@ -46,7 +46,7 @@ export interface NopOptions {
 
 /** A card whose state a test may look at and change, with so much memory of a host. */
 export function openCard(bytes: number = 1 << 20): { card: Card; state: State } {
-  const card = new Card(1 << 18, {}, undefined, null, new HostRam(bytes))
+  const card = new Card(1 << 18, { ram: new HostRam(bytes) })
   const { machine } = card
   machine.packets.fill(0)
   const state = createState(machine)

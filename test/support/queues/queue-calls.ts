@@ -28,7 +28,7 @@ export class CardHost extends QueueHost {
   /** `last` is the last byte of the card's addresses, 10.0.0.last. */
   constructor(ramBytes: number = 1 << 20, last = 2) {
     const station = stationOf(last)
-    super(new Card(1 << 18, station, undefined, null, new HostRam(ramBytes)))
+    super(new Card(1 << 18, { facts: station, ram: new HostRam(ramBytes) }))
   }
 }
 
@@ -42,13 +42,13 @@ export interface Answered {
 }
 
 /** An answer as it came out of queue 1. */
-export interface Arrived extends Answered {
+interface Arrived extends Answered {
   readonly transaction: number
   readonly unit: number
 }
 
 /** Addresses of a station. */
-export interface Station {
+interface Station {
   readonly mac: readonly number[]
   readonly ipv4: readonly number[]
 }
@@ -117,7 +117,7 @@ function ask(host: QueueHost, attribute: number, fill: (body: Uint8Array) => voi
   return host.manage(mad.METHOD_SET, attribute, fill)
 }
 
-export interface CqFields {
+interface CqFields {
   readonly ring?: number
   readonly entries?: number
   readonly count?: number
@@ -139,7 +139,7 @@ export function createCq(host: QueueHost, fields: CqFields = {}): Answered {
   return ask(host, mad.ATTRIBUTE_CREATE_CQ, fillCq(host, fields))
 }
 
-export interface QpFields {
+interface QpFields {
   readonly type?: number
   readonly domain?: number
   readonly sendCq: number

@@ -108,7 +108,7 @@ export interface Zone1 {
 }
 
 /** What the host knows of a queue that it made. */
-export interface HostQueue {
+interface HostQueue {
   readonly queue: number
   /** Of the ring, in DMA_SPACE. */
   ring: number
@@ -126,7 +126,7 @@ export interface QueuePair {
 /** Forms of the doorbell (P3-13). */
 export type Form = 'register' | 'fifo' | 'fifo with pointer' | 'message'
 
-export interface ForcedQueue {
+interface ForcedQueue {
   readonly kind: number
   readonly type?: number
   readonly depth: number
@@ -148,7 +148,7 @@ const EVENTS = 1024
 const CALLS_MAX = 100_000
 
 /** Who is at the other end of a queue pair, and how it goes on. */
-export interface Towards {
+interface Towards {
   readonly number: number
   readonly mtu: number
   readonly peerPsn: number
@@ -178,7 +178,7 @@ export function readying(send: number, peer: Towards): (body: Uint8Array) => voi
 
 /** A card with a host behind it, both just switched on. */
 export function hostOf(ramBytes: number = 1 << 20, partBytes: number = 1 << 18): QueueHost {
-  return new QueueHost(new Card(partBytes, {}, undefined, null, new HostRam(ramBytes)))
+  return new QueueHost(new Card(partBytes, { ram: new HostRam(ramBytes) }))
 }
 
 /** What a host asks of a card, in whatever engine it runs. */

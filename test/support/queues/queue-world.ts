@@ -58,7 +58,7 @@ const PLACES = ['accesses', 'reads', 'elements'] as const
 export type Places = (typeof PLACES)[number]
 
 /** What a post has left so far. */
-export type Effect = 'none' | 'done' | 'wrong'
+type Effect = 'none' | 'done' | 'wrong'
 
 export interface Post {
   readonly kind: PostKind

@@ -60,7 +60,7 @@ export interface OnDemandRigOptions {
 }
 
 /** What happened so far. */
-export interface OnDemandCounters {
+interface OnDemandCounters {
   readonly timeUs: number
   /** Pages that came: all, and those that had to be read from the drive. */
   readonly faults: number

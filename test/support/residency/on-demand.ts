@@ -34,7 +34,7 @@ export interface OnDemand {
 }
 
 /** Pages that the card asked for. */
-export interface Wanted {
+interface Wanted {
   readonly rkey: number
   readonly first: number
   readonly count: number

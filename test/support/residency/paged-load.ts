@@ -31,7 +31,7 @@ export type Pattern = (typeof PATTERNS)[number]
 export const MODES = ['none', 'access', 'ahead'] as const
 export type Mode = (typeof MODES)[number]
 
-export interface Load {
+interface Load {
   readonly pattern: Pattern
   readonly mode: Mode
   readonly pages: number
@@ -42,7 +42,7 @@ export interface Load {
   readonly watch?: WatchOptions
 }
 
-export interface Access {
+interface Access {
   readonly page: number
   readonly writes: boolean
   /** What the program does before, µs. */

@@ -33,7 +33,7 @@ export function blankAssociations(): Association[] {
 export type Entry = readonly [number, boolean]
 
 /** A notice as it goes over the wire. */
-export interface Notice {
+interface Notice {
   readonly mseth: Mseth
   readonly bytes: Uint8Array
 }

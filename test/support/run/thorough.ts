@@ -25,7 +25,7 @@ export function thoroughIf(isThorough: boolean): { tags?: string[] } {
 }
 
 /** A part of the rows of a table, and the options of the tests that they make. */
-export interface Division<T> {
+interface Division<T> {
   readonly rows: T[]
   readonly options: { tags?: string[] }
 }

@@ -25,17 +25,17 @@ const PASSED_ON = /^export\s+(?:type\s+)?\{([^}]*)\}/gm
 /** `path name` of every export of `sources` that none of them imports. */
 export function unusedExports(sources: readonly Source[]): string[] {
   const used = new Set(sources.flatMap(usesOf))
-  return sources.flatMap(({ path, text }) => {
+  return sources.flatMap(({ path, code }) => {
     if (used.has(`${path} ${ALL}`)) return []
-    return exportsOf(plain(text))
+    return exportsOf(code)
       .map((name) => `${path} ${name}`)
       .filter((one) => !used.has(one))
   })
 }
 
-function exportsOf(text: string): string[] {
-  const declared = [...text.matchAll(DECLARED)].map(([, name]) => name!)
-  const passedOn = [...text.matchAll(PASSED_ON)].flatMap(([, list]) => namesIn(list!, 'last'))
+function exportsOf(code: string): string[] {
+  const declared = [...code.matchAll(DECLARED)].map(([, name]) => name!)
+  const passedOn = [...code.matchAll(PASSED_ON)].flatMap(([, list]) => namesIn(list!, 'last'))
   return [...declared, ...passedOn]
 }
 

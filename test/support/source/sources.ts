@@ -65,7 +65,7 @@ const PIECES = new RegExp(
 )
 
 /** `text` with comments and the insides of quotes made blank; lines keep their place. */
-export function codeOf(text: string): string {
+function codeOf(text: string): string {
   return text.replace(PIECES, (piece) => {
     const inner = piece.replace(/[^\n]/g, ' ')
     if (piece[0] === '/') return inner
@@ -73,7 +73,7 @@ export function codeOf(text: string): string {
   })
 }
 
-export interface Span {
+interface Span {
   /** Index of the first line and of the last. */
   readonly first: number
   readonly last: number
@@ -126,7 +126,7 @@ function closing(lines: string[], first: number, indent: number, arrow: boolean)
   return -1
 }
 
-export interface Import {
+interface Import {
   /** What stands between the quotes. */
   readonly from: string
   /** True when only types are taken. */

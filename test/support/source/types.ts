@@ -46,7 +46,7 @@ function everyNode(node: Node, visit: (node: Node) => void): void {
 }
 
 /** A use of `slice`, and whether it is of bytes or other numbers in a buffer. */
-export interface Slice {
+interface Slice {
   readonly place: string
   readonly isBytes: boolean
 }

@@ -22,7 +22,7 @@ const OUR_CLIENT = hex('0a000001')
 const OUR_CARD = hex('0a000002')
 
 /** One recorded message. */
-export interface Step extends CmMessage {
+interface Step extends CmMessage {
   readonly fromClient: boolean
 }
 

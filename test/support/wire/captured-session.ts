@@ -34,7 +34,7 @@ export function serviceIn(name: string): { readonly port: number; readonly isSer
 }
 
 /** What was said in a session, by the card and by the server that was recorded. */
-export interface Session {
+interface Session {
   readonly messages: string[]
   readonly answers: Record<string, unknown>[]
 }

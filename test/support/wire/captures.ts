@@ -31,12 +31,12 @@ import { CAPTURES } from './vectors.ts'
 const ADDRESS_AT = 26
 const NAK_ACCESS = 0x62
 
-export interface Recorded extends Sent {
+interface Recorded extends Sent {
   readonly fromClient: boolean
   readonly isAnswer: boolean
 }
 
-export interface Recording {
+interface Recording {
   readonly capture: string
   readonly beginning: Beginning
   /** Everything on the connection, in order. */
@@ -111,7 +111,7 @@ function kindOf(opcode: number): RequestKind {
   return kind
 }
 
-export interface Held {
+interface Held {
   /** Opcode and PSN of each request packet. */
   readonly recorded: readonly string[]
   readonly sent: readonly string[]

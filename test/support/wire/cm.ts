@@ -160,3 +160,14 @@ export function rejOf(sent: readonly Sent[]): cm.CmRej {
   cm.readRej(rej, found[0]!.bytes, cm.CM_BODY)
   return rej
 }
+
+/** Messages of RDMA-CM by their attributes. */
+export const CM_NAMES: Readonly<Record<number, string>> = {
+  [cm.CM_REQ]: 'REQ',
+  [cm.CM_REP]: 'REP',
+  [cm.CM_RTU]: 'RTU',
+  [cm.CM_REJ]: 'REJ',
+  [cm.CM_MRA]: 'MRA',
+  [cm.CM_DREQ]: 'DREQ',
+  [cm.CM_DREP]: 'DREP',
+}

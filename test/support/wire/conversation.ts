@@ -224,6 +224,14 @@ export class Conversation {
     return regionOf(body)
   }
 
+  /** Looks at the records of that region from that one on, and repairs; what the answer says. */
+  scan(region: number, record = 0): Uint8Array {
+    return this.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
+      putU32(request, mad.SCAN_REGION, region)
+      putU32(request, mad.SCAN_RECORD, record)
+    })
+  }
+
   connect(mtu = 4096, domain = 0, client = 7): TestQueuePair {
     this.peers += 1
     const peer = this.peers
@@ -364,6 +372,11 @@ export function readFrame(
 /** The PERSIST_ACKs among the frames. */
 export function persistAcks(sent: readonly Sent[]): Paeth[] {
   return sent.flatMap((frame) => (frame.opcode === PERSIST_ACK ? [frame.paeth!] : []))
+}
+
+/** What the PERSIST_ACKs among the frames say. */
+export function ackStatuses(sent: readonly Sent[]): number[] {
+  return persistAcks(sent).map(({ status }) => status)
 }
 
 /** Data of that many bytes that no other seed gives. */

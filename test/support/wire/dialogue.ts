@@ -214,7 +214,7 @@ interface StoredScenario {
   }[]
 }
 
-export interface Scenario {
+interface Scenario {
   readonly beginning: Beginning
   readonly steps: readonly {
     readonly frame: Uint8Array

@@ -17,6 +17,7 @@ import { IPV4_BYTES, IPV4_CHECKSUM, IPV4_SOURCE } from '../../../firmware/wire/i
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_BASE_LOW } from '../../../firmware/wire/management.ts'
 import { RC_READ_REQUEST } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
+import { placeAll } from '../cards/card.ts'
 import { openBench } from '../cards/engine.ts'
 import { Conversation, regionOf, type Sent, sentOf, type TestQueuePair } from './conversation.ts'
 import { type Beginning, fieldsOf } from './dialogue.ts'
@@ -38,9 +39,7 @@ export async function openCard(
   const ask: Ask = (...frames) => {
     sent.length = 0
     now += 10
-    frames.forEach((frame, i) => {
-      machine.place(i, frame)
-    })
+    placeAll(machine, frames)
     firmware.serve(frames.length, now)
     // The responses of a long READ leave piece by piece.
     for (let before = -1; before < sent.length; ) {
@@ -56,7 +55,7 @@ export async function openCard(
 const STRIDE_BYTES = 1 << 22
 
 /** Space for such a READ. */
-export const REPLAY_PART_BYTES: number = STRIDE_BYTES + (1 << 17)
+const REPLAY_PART_BYTES: number = STRIDE_BYTES + (1 << 17)
 
 /** Queue pairs that are opened to find one whose first PSN is near. */
 const TRIES = 200
@@ -202,7 +201,7 @@ export class Replay {
 }
 
 /** Puts the addresses of the tests' client and card in the place of the recorded ones. */
-export function readdress(frame: Uint8Array): void {
+function readdress(frame: Uint8Array): void {
   const ours = frameOf({ bth: { opcode: 0x04 } })
   frame.set(ours.subarray(0, 2 * MAC_BYTES))
   const ip = ETHERNET_BYTES

@@ -99,7 +99,7 @@ function opcodeOf(packets: Packets, index: number, count: number): number {
   return index === count - 1 ? packets.last : packets.middle
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly vaHigh?: number
   readonly psn?: number
   /** Length that RETH announces, bytes; that of the data unless given. */
@@ -146,7 +146,7 @@ export function writeFrames(
   )
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly psn?: number
   readonly immediate?: number
   /** The key to take back. */
@@ -188,7 +188,7 @@ function nextPsn(qp: TestQueuePair, given: number | undefined, count: number): n
   return psn
 }
 
-export interface OneOptions {
+interface OneOptions {
   readonly psn?: number
   readonly vaHigh?: number
   readonly ipVersion?: 4 | 6
@@ -266,7 +266,7 @@ export function atomicWriteFrame(
   })
 }
 
-export interface FlushOptions extends OneOptions {
+interface FlushOptions extends OneOptions {
   /** Visible to all 1, persistent 2 (the default), both 3. */
   readonly placement?: number
   /** A range 0 (the default), the whole region 1. */
@@ -299,7 +299,7 @@ export function flushFrame(
   return frame
 }
 
-export interface CarriedOptions {
+interface CarriedOptions {
   readonly wait?: number
   readonly psn?: number
   readonly operation?: number

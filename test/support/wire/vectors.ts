@@ -61,7 +61,7 @@ interface StoredVector {
 }
 
 /** One row of the opcode table. */
-export interface StoredOpcode {
+interface StoredOpcode {
   readonly opcode: string
   readonly name: string
   readonly chain: readonly string[]
@@ -113,7 +113,7 @@ function goodVector(name: string, frame: string, decode: Decode): Vector {
 export const STORED_OPCODES: readonly StoredOpcode[] = store.tables.opcodes
 
 /** The RoCEv2 frames of one capture. */
-export interface Capture {
+interface Capture {
   readonly name: string
   readonly frames: readonly Uint8Array[]
 }

@@ -15,7 +15,7 @@ import {
 } from '../../../../boards/emulator/index.ts'
 import { connect } from '../../../../host-driver/connect.ts'
 import { linkWire } from '../../../../host-driver/local.ts'
-import { dataOf, persistFrames } from '../../../support/cards/card.ts'
+import { dataOf, persistFrames, placeAll } from '../../../support/cards/card.ts'
 import { openBench } from '../../../support/cards/engine.ts'
 import { thoroughIf } from '../../../support/run/thorough.ts'
 
@@ -116,9 +116,7 @@ test('packets leave the memory of the guest flat', async () => {
   // Repeated, they are duplicates; both paths are walked.
   const serveBursts = (bursts: number): void => {
     for (let burst = 0; burst < bursts; burst++) {
-      frames.forEach((frame, i) => {
-        machine.place(i, frame)
-      })
+      placeAll(machine, frames)
       engine.serve(32, burst)
       if (burst % 8 === 7) engine.idle(burst)
     }

@@ -24,7 +24,7 @@ export interface Branch {
   readonly arm: number
 }
 
-export interface MarkedFile {
+interface MarkedFile {
   readonly path: string
   /** JavaScript. */
   readonly code: string
@@ -125,7 +125,7 @@ function __hit(branch) { __hits[branch] = 1 }
 `
 }
 
-export interface MarkedBundle {
+interface MarkedBundle {
   /** For QuickJS: what it marks is in the global `__hits`. */
   readonly source: string
   /** Paths of the files that a card gets, from the root. */

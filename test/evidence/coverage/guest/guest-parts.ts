@@ -23,7 +23,7 @@ interface Looked {
   readonly failed: readonly string[]
 }
 
-export interface PartsCoverage {
+interface PartsCoverage {
   readonly tests: number
   /** Values that were the same in both. */
   readonly values: number

@@ -18,7 +18,7 @@ class Differs extends Error {
 }
 
 /** What came of a play. */
-export interface Played {
+interface Played {
   /** Calls and command lists that were compared. */
   readonly calls: number
   readonly lists: number

@@ -23,7 +23,7 @@ export interface GuestCoverage {
 }
 
 /** Plays every tape of the folder. `progress` is told the name of each. */
-export async function playTapes(
+async function playTapes(
   folder: string,
   marked: MarkedFirmware,
   progress: (name: string) => void = () => {},

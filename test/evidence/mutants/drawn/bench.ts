@@ -10,7 +10,7 @@ import type { Amount, Piece } from './plays.ts'
 import { FEW_DRAWS, playTold, Runner, type Told } from './runner.ts'
 import { edited } from './syntax.ts'
 
-export const PLAYS = 'test/evidence/mutants/drawn/plays.ts'
+const PLAYS = 'test/evidence/mutants/drawn/plays.ts'
 const MEMORY = 'test/support/cards/packet-memory.ts'
 
 /** Of a unit that takes more, the others are left to the garbage collector. */
@@ -163,7 +163,7 @@ async function inTurns(play: Promise<string | null>): Promise<string | null> {
 }
 
 /** What is said of a unit that wants QuickJS: the bundle that it would play has no mutant in it. */
-export const WANTS_ENGINE = 'there is no QuickJS here'
+const WANTS_ENGINE = 'there is no QuickJS here'
 
 const NO_ENGINE: unknown = new Proxy(
   {},
@@ -182,13 +182,13 @@ export interface Bench {
 }
 
 /** What a unit came to that was played on the product. */
-export interface PlayedUnit extends Unit {
+interface PlayedUnit extends Unit {
   /** What it objects to, or null. */
   readonly witness: string | null
 }
 
 /** How units are played on the product, one behind the other. */
-export interface Plays {
+interface Plays {
   /** Work that a unit may take. */
   mostFor(name: string): number
   begins(): void
@@ -198,7 +198,7 @@ export interface Plays {
 }
 
 /** The file of the suite that the unit is from, or what stands for one. */
-export function originOf(unit: string): string {
+function originOf(unit: string): string {
   return unit.split(' ', 2).join(' ')
 }
 

@@ -22,7 +22,7 @@ import {
 const STEP = 'if(--__work.left<0)__work.spent();'
 
 /** The number of a statement's mark, by where it begins. */
-export type MarkOf = (statement: number) => number
+type MarkOf = (statement: number) => number
 
 /** The source with its marks; statements are marked only if they have numbers. */
 export function marked(text: string, markOf: MarkOf | null): string {

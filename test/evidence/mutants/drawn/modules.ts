@@ -25,7 +25,7 @@ export class Work {
   }
 }
 
-export class WorkSpent extends Error {
+class WorkSpent extends Error {
   constructor() {
     super('it hangs')
   }

@@ -22,7 +22,7 @@ import {
   parsed,
 } from './syntax.ts'
 
-export type Kind =
+type Kind =
   | 'comparison'
   | 'constant'
   | 'arithmetic'

@@ -6,7 +6,7 @@
  */
 
 import type { Level } from '../../../support/crash/explorer.ts'
-import { LEVELS, levelName } from '../../crash/plays.ts'
+import { LEVELS, levelName } from '../../../support/crash/scenario.ts'
 import { hostOperations } from '../../failures/hosted.ts'
 import { type Operation, partOperations } from '../../failures/operations.ts'
 import { failuresOf, playFailure, playPlain } from '../../failures/walk.ts'

@@ -55,10 +55,7 @@ export const SETTLED: Readonly<Record<string, Play>> = {
     const region = card.provision({ slots: 100 })
     for (let slot = 0; slot <= LOST_MAX; slot++) decay(card, region, slot)
     for (let first = 0; first < region.slots; ) {
-      const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
-        putU32(request, mad.SCAN_REGION, region.id)
-        putU32(request, mad.SCAN_RECORD, first)
-      })
+      const body = card.scan(region.id, first)
       first = u32(body, mad.SCAN_NEXT)
     }
     for (let slot = 0; slot < LOST_MAX; slot++) discard(card, region, slot)

@@ -8,7 +8,6 @@
 
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../../firmware/board/hal.ts'
 import {
   Card,
   dataOf,
@@ -18,6 +17,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from '../../../support/cards/card.ts'
+import { failFence } from '../../../support/cards/fences.ts'
 import { LANES_AT, LINE_BYTES, sameBytes } from '../../../support/judges/oracle.ts'
 import { flushFrame, slotOffset, writeFrames } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
@@ -69,14 +69,7 @@ function afterCut({ card }: Sick, acknowledged: boolean): string | null {
 function fenceFails(at: number, wait: number): string | null {
   const one = sick()
   const { card, region, qp } = one
-  let fences = 0
-  card.machine.observe({
-    onCommand: (_, op) => {
-      if (op !== FENCE) return
-      fences += 1
-      if (fences === at) card.nvdimm.fencesToFail = 1
-    },
-  })
+  failFence(card, at)
   const frames = persistFrames(qp, region, 0, NEW, { wait })
   const sent = card.serve(...frames)
   card.machine.observe({})

@@ -30,10 +30,8 @@ function cutStart(part: Nvdimm, at: number, seed: number): boolean {
   let fences = 0
   let off = false
   try {
-    new Card(
-      part,
-      {},
-      {
+    new Card(part, {
+      watch: {
         onCommand: (_, op) => {
           if (op !== FENCE) return
           fences += 1
@@ -41,7 +39,7 @@ function cutStart(part: Nvdimm, at: number, seed: number): boolean {
           if (off) throw new Error('no power')
         },
       },
-    )
+    })
   } catch (error) {
     // The machine's own end is what was asked for; anything else is a bug.
     if (!off) throw error

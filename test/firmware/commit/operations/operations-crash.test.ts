@@ -25,6 +25,7 @@ import {
   TABLE_DAMAGES,
   type TableDamage,
 } from '../../../support/crash/explorer.ts'
+import { LEVELS, levelName } from '../../../support/crash/scenario.ts'
 import {
   LANES_AT,
   LINE_BYTES,
@@ -32,16 +33,6 @@ import {
   OPERATIONS_BYTES,
 } from '../../../support/judges/oracle.ts'
 import { THOROUGH, thoroughIf } from '../../../support/run/thorough.ts'
-
-const LEVELS: readonly Level[] = [
-  { wait: 1, copies: 2 },
-  { wait: 2, copies: 2 },
-  { wait: 2, copies: 3 },
-]
-
-function nameOf({ wait, copies }: Level): string {
-  return `${wait}of${copies}`
-}
 
 /** A record of which only what must change changes: sequence, operation, check code, 8 bytes. */
 function similar(seed: number): readonly Uint8Array[] {
@@ -73,7 +64,7 @@ function twoGroups({ wait, copies }: Level): Scenario {
 }
 
 for (const level of LEVELS) {
-  const name = nameOf(level)
+  const name = levelName(level)
   test(
     `D-6, X-3: ${name}: acknowledged is known, and known is durable, at every crash`,
     thoroughIf(level.copies > 2 || level.wait === 1),
@@ -222,7 +213,7 @@ function lineAlone({ wait, copies }: Level, first: Uint8Array, second: Uint8Arra
 
 for (const level of LEVELS) {
   test(
-    `X-3: ${nameOf(level)}: a start is cut, and its lane decays: known is there`,
+    `X-3: ${levelName(level)}: a start is cut, and its lane decays: known is there`,
     thoroughIf(level.copies > 2 || level.wait === 1),
     () => {
       const [first, second] = [dataOf(64, 1), dataOf(64, 2)]
@@ -232,7 +223,7 @@ for (const level of LEVELS) {
         for (let k = 0, last = false; !last; k++) {
           const part = lineAlone(level, first, second)
           try {
-            new Card(part, {}, goesBefore(k, [COPY_CLEAN, FENCE]))
+            new Card(part, { watch: goesBefore(k, [COPY_CLEAN, FENCE]) })
             last = true
           } catch {
             cuts += 1

@@ -32,6 +32,7 @@ import {
 } from '../../../../firmware/wire/persist.ts'
 import { batchFrames, IN_ORDER, statuses } from '../../../support/cards/batch-card.ts'
 import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { failFence } from '../../../support/cards/fences.ts'
 import { cutPower, placed, restarted as restartedPlaced } from '../../../support/cards/placed.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
 import { localQueue, play } from '../../../support/queues/local-queue.ts'
@@ -349,12 +350,7 @@ describe('X-3: what the next start may finish is in doubt until then', () => {
     for (const fence of [1, 2, 3]) {
       const card = opened()
       write(card, ONE, 1, FIRST)
-      let seen = 0
-      card.machine.observe({
-        onCommand: (_, op) => {
-          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
-        },
-      })
+      failFence(card, fence)
       const told = fence === 1 ? FLUSH : IN_DOUBT
       expect(write(card, ONE, 2, SECOND)).toBe(told)
       expect(write(card, ONE, 2, SECOND, { repetition: true })).toBe(told)

@@ -26,7 +26,7 @@ import {
   PLACEMENT_THROUGH,
 } from '../../../../firmware/medium/region.ts'
 import { LANES_AT } from '../../../../firmware/medium/superblock.ts'
-import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
+import { u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import type { FlushAgent } from '../../../../host-driver/target/flush-agent.ts'
 import { batchFrames, statuses } from '../../../support/cards/batch-card.ts'
@@ -222,9 +222,7 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
     for (const copy of [0, 1]) {
       card.host!.part.poison((HOST_DATA_AT + copy * area + region.stride) / LINE_BYTES)
     }
-    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-      putU32(body, mad.SCAN_REGION, region.id)
-    })
+    card.scan(region.id)
     expect(card.open().unsettled).toBe(1)
     expect(write(card, ONE, 1, FIRST, again)).toBe(IN_DOUBT)
     card.sent = []
@@ -247,9 +245,7 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
     for (const copy of [0, 1]) {
       card.host!.part.poison((HOST_DATA_AT + copy * area) / LINE_BYTES)
     }
-    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-      putU32(body, mad.SCAN_REGION, region.id)
-    })
+    card.scan(region.id)
     const told = persistAcks(card.sent).map(({ status }) => status)
     Reflect.deleteProperty(agent.queues, 'postReceives')
     card.sent = []

@@ -32,8 +32,6 @@ import {
   persistAcks,
   persistFrames,
   type Sent,
-  type TestQueuePair,
-  type TestRegion,
 } from '../../../support/cards/card.ts'
 import { SEED } from '../../../support/crash/explorer.ts'
 import {
@@ -45,16 +43,11 @@ import {
   TableOracle,
 } from '../../../support/judges/oracle.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
+import type { Setting } from '../../../support/wire/requests.ts'
 
 const CLIENT = 7
 const OTHER = 9
 const NOT_KNOWN = 2
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
 
 function setting(slots = 8): Setting {
   const card = new Card()
