@@ -5,8 +5,8 @@
  * frame, no command of a host and no content of the medium may ever reach an assert. Each fault has
  * a number, a name, an answer on the wire and one line of meaning; each is counted.
  *
- * Drivers know numbers and codes (test/vectors/layout.json). So a new fault stands at the end, and a
- * status is that of one fault alone.
+ * Drivers know numbers and codes (test/vectors/layout.json). So a new fault stands at the end, and
+ * a status is that of one fault alone.
  */
 
 import { assert } from './assert.ts'

@@ -49,9 +49,9 @@ export const HANDED = -1 as Fault
 export const REPEATED = -2 as Fault
 
 /**
- * The record, its data at `dataAt`, joins the group: PASS. REPEATED if it is durable already, HANDED
- * if it could join, but lies elsewhere; QP_ERROR_STATE if who asks is no more; else why it is
- * refused. `against` is what was known against it; of `batch` it is the record `member`.
+ * The record, its data at `dataAt`, joins the group: PASS. REPEATED if it is durable already,
+ * HANDED if it could join, but lies elsewhere; QP_ERROR_STATE if who asks is no more; else why it
+ * is refused. `against` is what was known against it; of `batch` it is the record `member`.
  */
 export function admit(
   state: RecordContext,

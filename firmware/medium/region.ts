@@ -41,8 +41,8 @@ export const FIXED_LENGTH = 1
 export const WRITE_PERSIST_REGION = 2
 
 /*
- * Where a region lies, and how it is made durable. Numbers 0 to 2 stand on the medium and in control
- * calls, 3 in the answer to ATTACH. Code asks three things of a placement:
+ * Where a region lies, and how it is made durable. Numbers 0 to 2 stand on the medium and in
+ * control calls, 3 in the answer to ATTACH. Code asks three things of a placement:
  *
  *   LOCAL or not         is it in the NVDIMM, or in somebody else's memory?
  *   THROUGH and above    is a record handed on (respond/persist.ts), not stored by the group?

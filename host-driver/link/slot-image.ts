@@ -102,10 +102,10 @@ function isZero(bytes: Uint8Array): boolean {
 }
 
 /**
- * The copy that a one-sided reader may use, of those that their own check codes prove, by the card's
- * own rule: the first of the latest write, which is the first valid one wherever the fences held
- * (firmware/medium/copies.ts; D-15, P1-21, P1-22, P1-31). -1 if there is none; equality of copies
- * does not enter.
+ * The copy that a one-sided reader may use, of those that their own check codes prove, by the
+ * card's own rule: the first of the latest write, which is the first valid one wherever the fences
+ * held (firmware/medium/copies.ts; D-15, P1-21, P1-22, P1-31). -1 if there is none; equality of
+ * copies does not enter.
  */
 export function chooseCopy(copies: readonly SlotImage[]): number {
   check('copies:', copies, LIST)

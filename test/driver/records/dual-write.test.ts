@@ -87,7 +87,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe.each(COUNTS)('a dual write in %i places', (copies) => {
-  test('S1-M3, P1-5, D-8, P1-9: is one chain of WRITE and FLUSH for each, in their order', async () => {
+  test('S1-M3, P1-5, D-8, P1-9: is one chain of WRITE and FLUSH for each copy', async () => {
     const b = bench()
     const ends: string[] = []
     b.link.script = (_, from) => {
@@ -363,7 +363,9 @@ const NONE: Survival = () => () => false
 const ALL: Survival = () => () => true
 
 describe.each(COUNTS)('a power cut in a dual write in %i places', (copies) => {
-  /** What is durable when `isCut` said that it was cut, or behind all of it; and whether it ended. */
+  /**
+   * What is durable when `isCut` said that it was cut, or behind all of it; and whether it ended.
+   */
   async function cutWrite(b: VerbsBench, isCut: () => boolean): Promise<[VerbsBench, boolean]> {
     b.target.cutBefore = isCut
     const done = await write(b, 2, 2n, copies).then(

@@ -169,7 +169,9 @@ describe('R1-E0: a copy that took no store, and one that is lost later', () => {
   })
 })
 
-/** Where the map of PAETH changes, the judges' own one has to (support/judges/acknowledgement.ts). */
+/**
+ * Where the map of PAETH changes, the judges' own one has to (support/judges/acknowledgement.ts).
+ */
 describe('R1-E7: what an acknowledgement says, read by no code of the product', () => {
   const BTH = { opcode: 0xd1, destQp: 0x123456, psn: 0xfffffe }
   const PAETH = {

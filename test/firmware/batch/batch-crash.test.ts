@@ -127,7 +127,7 @@ for (const [level, count] of [
 const UNLINKED: Damage = { unlinked: true }
 
 for (const level of LEVELS) {
-  test(`X-5: ${levelName(level)}: were the lanes not linked, a record would outlive another`, () => {
+  test(`X-5: ${levelName(level)}: without links of lanes a record outlives another`, () => {
     for (const count of [2, 3, 4]) {
       const found = explored({ ...batchOf(count, level), only: 'before F3', damage: UNLINKED })
       expect(found.images).toBe(imagesBeforeF3(count))

@@ -1,4 +1,6 @@
-/** What happens at the fences of a machine, and how many there are; nobody else observes it then. */
+/**
+ * What happens at the fences of a machine, and how many there are; nobody else observes it then.
+ */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'

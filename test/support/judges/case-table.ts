@@ -8,7 +8,7 @@
 
 type Action = 'none' | 'useA' | 'useB' | 'lost'
 
-interface Decided {
+export interface Decided {
   readonly name: string
   readonly action: Action
   /** The case of source 1 [0088-0104], or 0 where only a media error leads there. */

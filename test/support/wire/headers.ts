@@ -73,7 +73,7 @@ import {
 } from '../../../firmware/wire/udp.ts'
 
 /** The fields of an Ethernet header; an address is one exact 48-bit number. */
-export interface Ethernet {
+interface Ethernet {
   destination: number
   source: number
   type: number
@@ -119,7 +119,7 @@ export function readIpv4(into: Ipv4, bytes: Uint8Array, at: number): void {
 }
 
 /** The fields of an IPv6 header; the addresses are the record's own 16 bytes each. */
-export interface Ipv6 {
+interface Ipv6 {
   /** DSCP (six bits) and ECN (two). */
   trafficClass: number
   flowLabel: number

@@ -37,7 +37,7 @@ import { UDP_BYTES, UDP_CHECKSUM } from '../../../firmware/wire/udp.ts'
 export const ROUTE_HEADER_BYTES = 8
 
 /** One byte that the ICRC sees otherwise: the bits `ones` count as set. */
-export interface IcrcMask {
+interface IcrcMask {
   /** Offset from the first byte of IP. */
   readonly at: number
   readonly ones: number
