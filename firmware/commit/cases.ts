@@ -5,7 +5,9 @@
  * Legend. A is the first copy; B is the one that counts of those behind it (medium/copies.ts: the
  * latest valid one, and of several of that write the first), or the last copy if none is valid.
  *   phase     what the record's lane says: A, B, or none (`-`: no lane, a scan of everything)
- *   A, B      is the copy valid: readable, and its check code right (D-3)?
+ *   A, B      is the copy valid: readable, and its check code right (D-3)? A counts as unreadable
+ *             too where the lane carries the record forward, A is older than the lane says, and B
+ *             is the lane's own: the medium said that it had stored A, and had not (L1).
  *   same      are both copies the same bytes (P1-19: length, data and check code)?
  *   B current does B carry the sequence of the lane (phase B), or a later one than A (no lane), so
  *             that it counts of all?

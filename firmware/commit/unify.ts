@@ -91,12 +91,19 @@ function maybePromised(
 }
 
 /**
- * May the first copy stand for the record? Readers were shown what a held lane speaks of: one that
- * is older may not.
+ * May the first copy stand for the record, which its lane carries forward? Not one that is older
+ * than the lane says: readers were shown what a held lane speaks of; and where a copy behind it is
+ * the lane's own, the medium said that it had stored the first one, and had not.
  */
-function isFirstGood({ copies }: Examination, phase: number, intent: Intent | null): boolean {
+function isFirstGood(
+  { copies }: Examination,
+  phase: number,
+  intent: Intent | null,
+  bCurrent: boolean,
+): boolean {
   const { valid, header } = copies[0]!
-  return valid && !(phase === PHASE_HELD && sequenceAfter(intent!, header))
+  if (!valid || intent === null || !isForward(phase)) return valid
+  return !sequenceAfter(intent, header) || (phase !== PHASE_HELD && !bCurrent)
 }
 
 /** Examines the record and decides by the table. `intent` is null in a scan. */
@@ -118,12 +125,13 @@ export function judgeRecord(
   for (let c = 0; c < region.copies; c++) if (copies[c]!.valid) into.validMask |= 1 << c
   const b = secondCopy(examination, region.copies)
   const said = stale ? PHASE_NONE : phase
+  const bCurrent = copies[b]!.valid && isCurrent(examination, b, spoken)
   const facts: CopyFacts = {
     phase: isForward(said) ? PHASE_B : said,
-    aValid: isFirstGood(examination, said, spoken),
+    aValid: isFirstGood(examination, said, spoken, bCurrent),
     bValid: copies[b]!.valid,
     same: copiesSame(list, examination, region, slot, 0, b),
-    bCurrent: copies[b]!.valid && isCurrent(examination, b, spoken),
+    bCurrent,
     promised: spoken !== null && maybePromised(examination, region, phase, spoken),
   }
   into.row = judgeCopies(facts)

@@ -313,6 +313,19 @@ test.each([0, 1, 30, 31])('P1-11: lane %i cannot be cleared: no group is given i
   expect(slots.map((slot) => read(next, slot))).toEqual(slots.map(() => Buffer.from(NEW)))
 })
 
+test.each([2, 3, 4])('L1: of %i copies: the first is older than its lane says', (copies) => {
+  const media = mediaOf({ wait: 1, copies })
+  // Phase B stands behind the fence of copy A: the medium said that it had stored it, and had not.
+  const later = Array.from({ length: copies - 1 }, () => media.fresh)
+  const part = partOf(media, [media.old, ...later], media.laneB)
+  const card = new Card(part)
+  const [line] = recoveryReport(card)
+  expect(CASES[line!.row]!.name).toBe('A unreadable, B new')
+  expect(read(card)).toEqual(Buffer.from(media.freshData))
+  const all = [media.fresh, ...later].map((image) => Buffer.from(image))
+  expect(copiesIn(media, part)).toEqual(all)
+})
+
 test('D-14: a scan finds what was lost before it, and what it finds lost itself', () => {
   const part = partOf(TWO, [torn(TWO.old), torn(TWO.old)], TWO.laneB)
   const card = new Card(part)
