@@ -93,6 +93,11 @@ export function farPointerOf(host: HostQueues, place: number): number {
   return host.words[(contextAt(place) + CONTEXT_ZONE3 + Z3_POINTER) >> 2]! >>> 0
 }
 
+/** The write pointer of an SQ is known from elsewhere than zone 3; its time stays as it was. */
+export function setFarPointer(host: HostQueues, place: number, pointer: number): void {
+  host.words[(contextAt(place) + CONTEXT_ZONE3 + Z3_POINTER) >> 2] = pointer
+}
+
 /** The arm of a CQ, as it was read last. */
 export function armOf(host: HostQueues, place: number): number {
   return host.words[(contextAt(place) + CONTEXT_ZONE3 + Z3_ARM) >> 2]! >>> 0

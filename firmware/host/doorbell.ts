@@ -6,13 +6,15 @@
  *   ring       first in, first out; deleted by being read
  *   message    a control call that names queues
  *
- * Invariant: a doorbell names a queue and proves nothing. The write pointer is always read
- * from zone 3 (P3-14, P3-15); one that a doorbell carries is compared with it, and then forgotten.
+ * Invariant: a doorbell names a queue and proves nothing. The write pointer is read from zone 3
+ * (P3-14, P3-15); one that a doorbell carries is compared with it, and then forgotten. A host may
+ * ask that pointers of the ring are used instead, where they can be (queues/trust.ts).
  * A doorbell that is repeated, old, torn or of no queue does nothing but be counted (fault H1).
  * What the port had to drop is found again by looking at every queue.
  */
 
 import { type CommandList, copy } from '../board/command-list.ts'
+import { isTaggedFor } from '../board/doorbell-tag.ts'
 import {
   CARRIES_POINTER,
   DMA_SPACE,
@@ -28,7 +30,7 @@ import { DOORBELLS } from '../board/limits.ts'
 import { HEADER_PAGE_AT } from '../board/memory-map.ts'
 import { HEADER_RECORDED } from './header-page.ts'
 import { DOORBELLS_REFUSED, DOORBELLS_TAKEN, type HostQueues, SWEEPS } from './host.ts'
-import { carry, PENDING, stand } from './pending.ts'
+import { carry, PENDING, stand, standTrusted } from './pending.ts'
 import { ahead } from './queue-info.ts'
 
 const QUEUE_MASK = 0xffff
@@ -60,9 +62,7 @@ export function takeDoorbells(host: HostQueues, list: CommandList): number {
   for (; left > 0; left--) {
     const slot = (produced - left) & (DOORBELLS - 1)
     const word = (PORT_RING + slot * DOORBELL_BYTES) >> 2
-    const low = words[word]!
-    const carries = (low & CARRIES_POINTER) !== 0
-    if (!takeDoorbell(host, low & ~CARRIES_POINTER, carries, words[word + 1]!)) refused += 1
+    if (!takeRung(host, words[word]!, words[word + 1]!)) refused += 1
   }
   words[PORT_CONSUMED >> 2] = produced
   if (words[PORT_DROPPED >> 2] !== host.dropped) {
@@ -71,6 +71,18 @@ export function takeDoorbells(host: HostQueues, list: CommandList): number {
     host.counters[SWEEPS]! += 1
   }
   return refused
+}
+
+/** A doorbell of the ring: its two words. */
+function takeRung(host: HostQueues, low: number, pointer: number): boolean {
+  const carries = (low & CARRIES_POINTER) !== 0
+  if (!carries || !host.trusts) return takeDoorbell(host, low & ~CARRIES_POINTER, carries, pointer)
+  const queue = low & QUEUE_MASK
+  const fits = isTaggedFor(low, pointer, host.epoch)
+  if (!fits || queue >= host.queues) return takeDoorbell(host, queue, true, pointer)
+  host.counters[DOORBELLS_TAKEN]! += 1
+  standTrusted(host.pending, queue, pointer)
+  return true
 }
 
 /** The register form: what was noted is told, so that the host may delete it. */

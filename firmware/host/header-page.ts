@@ -9,12 +9,13 @@
  *    24 zone 1 (64)   | 32 zone 2 (64)   | 40 zone 3 (64)
  *    48 send ring of management (64)     | 56 its units     | 60 units of the receive ring
  *    64 receive ring of management (64)  | 72 completion ring of management (64) | 80 its entries
- *    84 pointer order | 88 event ring (64) | 96 its entries
+ *    84 pointer order | 88 event ring (64) | 96 its entries | 100 pointers of doorbells are used
  *
  *   128 events taken, by the host
  *
  *   192 epoch taken   | 196 fault        | 200 doorbell recorded | 204 interrupts | 208 events
  *   212 MAC of the port, six bytes       | 220 IPv4, four bytes  | 224 largest path MTU
+ *   228 pointers of doorbells are used
  *
  * Invariant: the first line and the second are the host's before the epoch and nobody's
  * behind it; the line at 128 is the host's, the line at 192 the card's.
@@ -41,6 +42,8 @@ export const HEADER_COMPLETIONS = 80
 export const HEADER_POINTER_ORDER = 84
 export const HEADER_EVENT_RING = 88
 export const HEADER_EVENTS = 96
+/** 1 asks that pointers of tagged doorbells are used (queues/trust.ts); what a host leaves is 0. */
+export const HEADER_TRUST = 100
 
 /** Which of two write pointers is the newer (D-11): the one further ahead, or the later one. */
 export const ORDER_DISTANCE = 0
@@ -62,6 +65,8 @@ export const HEADER_EVENTS_MADE: number = HEADER_CARD + 16
 export const HEADER_MAC: number = HEADER_CARD + 20
 export const HEADER_IPV4: number = HEADER_CARD + 28
 export const HEADER_PATH_MTU: number = HEADER_CARD + 32
+/** 1: it does as HEADER_TRUST asked. A card that knows nothing of it leaves 0. */
+export const HEADER_TRUSTED: number = HEADER_CARD + 36
 export const HEADER_CARD_BYTES: number = LINE_BYTES
 
 /** Queues that are there from the start: the general service interface, for control calls. */

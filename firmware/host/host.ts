@@ -148,6 +148,8 @@ export interface Pass {
   readonly known: Uint8Array
   readonly reads: Int32Array
   readonly outcomes: Int32Array
+  /** Whether its write pointer is that of a doorbell, and zone 3 was not read. */
+  readonly trusted: Uint8Array
   /** Units to be executed. */
   readonly units: Int32Array
   count: number
@@ -167,6 +169,8 @@ export interface HostQueues {
   zone3: number
   /** ORDER_DISTANCE or ORDER_TIME. */
   pointerOrder: number
+  /** Pointers that tagged doorbells carry are used where they can be (queues/trust.ts). */
+  trusts: boolean
   /** By place in QUEUE_COUNTERS. */
   readonly counters: Float64Array
   /** Packet memory. */
@@ -235,6 +239,7 @@ export function createHostQueues(memory: ArrayBuffer, hosted: boolean): HostQueu
     zone2: 0,
     zone3: 0,
     pointerOrder: 0,
+    trusts: false,
     counters: new Float64Array(QUEUE_COUNTERS.length),
     bytes: new Uint8Array(memory),
     words: new Int32Array(memory),
@@ -281,6 +286,7 @@ function createPass(): Pass {
     known: new Uint8Array(FETCHES),
     reads: new Int32Array(FETCHES),
     outcomes: new Int32Array(FETCHES),
+    trusted: new Uint8Array(FETCHES),
     units: new Int32Array(FETCHES),
     count: 0,
   }

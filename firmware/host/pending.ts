@@ -19,6 +19,8 @@ const PLACES = HOST_QUEUES + 2
 /** Bits of `marks`. */
 const STANDS = 1
 const CARRIES = 2
+/** It stands there for nothing but doorbells whose pointer may be used (queues/trust.ts). */
+const TRUSTED = 4
 
 export interface Pending {
   /** Rings through both lists, by queue; -1 of a queue that stands in none. */
@@ -65,6 +67,7 @@ export function clearPending(pending: Pending): void {
 /** Puts the queue at the end of that list, unless it stands there already. */
 export function stand(pending: Pending, queue: number, head: number): void {
   const { next, before, marks, list } = pending
+  marks[queue]! &= ~TRUSTED
   if ((marks[queue]! & STANDS) !== 0) {
     if (list[queue] === head - PENDING) return
     leaveLists(pending, queue)
@@ -103,6 +106,29 @@ export function frontOf(pending: Pending, head: number): number {
 export function carry(pending: Pending, queue: number, pointer: number): void {
   pending.marks[queue]! |= CARRIES
   pending.carried[queue] = pointer
+}
+
+/**
+ * A doorbell whose pointer may be used: the queue stands at the end of the line, unless it stands
+ * there already. Of several pointers the furthest is kept.
+ */
+export function standTrusted(pending: Pending, queue: number, pointer: number): void {
+  const { marks, carried } = pending
+  const before = marks[queue]! & (STANDS | TRUSTED)
+  if (before === (STANDS | TRUSTED)) {
+    if (((pointer - carried[queue]!) | 0) > 0) carried[queue] = pointer
+    return
+  }
+  stand(pending, queue, PENDING)
+  carry(pending, queue, pointer)
+  if ((before & STANDS) === 0) marks[queue]! |= TRUSTED
+}
+
+/** Whether the queue had its turn for such doorbells alone, since this was last asked. */
+export function takeTrusted(pending: Pending, queue: number): boolean {
+  if ((pending.marks[queue]! & TRUSTED) === 0) return false
+  pending.marks[queue]! &= ~TRUSTED
+  return true
 }
 
 /** Whether a doorbell carried a pointer since this was last asked. */

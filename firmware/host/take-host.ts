@@ -28,6 +28,7 @@ export interface Layout {
   pointerOrder: number
   eventRing: number
   events: number
+  trust: number
 }
 
 /** Reads the page at HEADER_PAGE_AT; any bytes give numbers. */
@@ -48,6 +49,7 @@ export function readLayout({ words }: HostQueues): Layout {
     pointerOrder: word(page.HEADER_POINTER_ORDER),
     eventRing: address(page.HEADER_EVENT_RING),
     events: word(page.HEADER_EVENTS),
+    trust: word(page.HEADER_TRUST),
   }
 }
 

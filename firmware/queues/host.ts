@@ -109,6 +109,7 @@ function dropHost(state: ServeContext): void {
   host.phase = HOST_NONE
   host.epoch = 0
   host.queues = 0
+  host.trusts = false
   host.sweepLeft = 0
   host.pass.count = 0
   host.retryUs = Infinity
@@ -150,6 +151,7 @@ function takeHost(state: BurstContext): void {
   host.zone2 = layout.zone2
   host.zone3 = layout.zone3
   host.pointerOrder = layout.pointerOrder
+  host.trusts = layout.trust === 1
   const { events } = host
   events.at = layout.eventRing
   events.depth = layout.events
@@ -194,6 +196,7 @@ function beginService(state: HostContext): void {
   bytes.set(facts.mac, HEADER_PAGE_AT + page.HEADER_MAC)
   bytes.set(facts.ipv4, HEADER_PAGE_AT + page.HEADER_IPV4)
   words[(HEADER_PAGE_AT + page.HEADER_PATH_MTU) >> 2] = facts.pathMtu
+  words[(HEADER_PAGE_AT + page.HEADER_TRUSTED) >> 2] = host.trusts ? 1 : 0
   const from = HEADER_PAGE_AT + page.HEADER_CARD
   copy(state.list, from, DMA_SPACE + host.header + page.HEADER_CARD, page.HEADER_CARD_BYTES)
 }

@@ -9,7 +9,7 @@
  * - A queue is picked in its turn, and gets FETCH_UNITS units at the most; then it goes to the end.
  *   One with a full ring and ten thousand others with one element each are served alike (N22).
  * - The copy of an element that is judged is the one that is executed (H2); nothing beyond the
- *   write pointer that was just read from zone 3 is fetched (X-4).
+ *   write pointer is fetched (X-4). That was just read from zone 3, or is trusted (trust.ts).
  * - Room for the completion is promised before the element is executed. A completion queue without
  *   room is looked at again; if there is still none, it and that queue are over, and nothing else.
  * - A read that fails is the error of its queue; what was executed before stays executed.
@@ -97,6 +97,7 @@ import { isUntold } from './connected.ts'
 import { endPass, executeElement, receivesRung } from './execute.ts'
 import { failHost } from './host.ts'
 import { abortHeld } from './local-batch.ts'
+import { forgetCarried, trustCarried } from './trust.ts'
 
 /** Serves the queues at the front of those that were rung. */
 export function serveQueuePass(state: ServeContext): void {
@@ -157,13 +158,21 @@ function pick(state: HostContext & QueueState): void {
   }
 }
 
-/** Of a queue that is known one read, of its pointer (P3-15); of another one all of it (P3-17). */
+/**
+ * Of a queue that is known one read, of its pointer (P3-15), or none where a doorbell has told it
+ * (S1-M8); of another one all of it (P3-17).
+ */
 function readPicked(host: HostQueues, { list }: BoardState): void {
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
     const place = pass.places[i]!
-    const read = pass.known[i] === 1 ? readPointer : readContext
-    pass.reads[i] = read(host, list, place, pass.queues[i]!)
+    const queue = pass.queues[i]!
+    const known = pass.known[i] === 1
+    pass.reads[i] = -1
+    pass.trusted[i] = known && trustCarried(host, place, queue) ? 1 : 0
+    if (pass.trusted[i] === 1) continue
+    const read = known ? readPointer : readContext
+    pass.reads[i] = read(host, list, place, queue)
   }
 }
 
@@ -175,7 +184,7 @@ function judgePicked(state: QueueContext): void {
     const place = pass.places[i]!
     const read = pass.reads[i]!
     if (pass.known[i] === 1) {
-      pass.outcomes[i] = resultOf(list, read) === DONE ? PASS : DMA
+      pass.outcomes[i] = read < 0 || resultOf(list, read) === DONE ? PASS : DMA
     } else {
       pass.outcomes[i] = judgeRead(host, list, place, read)
       if (host.contexts.queueOf[place] !== pass.queues[i]) pass.places[i] = -1
@@ -201,7 +210,8 @@ function judgeQueue(state: QueueContext, i: number): void {
     refuseDoorbell(state)
     return
   }
-  if (fault === PASS && pass.known[i] === 1) fault = refreshPointer(host, place)
+  const fresh = pass.known[i] === 1 && pass.trusted[i] === 0
+  if (fault === PASS && fresh) fault = refreshPointer(host, place)
   if (fault !== PASS) {
     failHostQueue(state, queue, fault as Fault)
     return
@@ -378,7 +388,7 @@ function executeQueue(state: ServeContext, i: number): void {
   if (unit !== far && stateOf(host, place) === QUEUE_READY) stand(pending, queue, line)
 }
 
-/** Its completion queue is to be looked at before the element is executed. */
+/** Its completion queue, or its own pointer, is to be read before the element is executed. */
 const AGAIN = -2
 
 /** Judges and executes one element: EXECUTED, WAIT, AGAIN, or the fault that was its end. */
@@ -394,6 +404,7 @@ function executeOne(
   const place = pass.places[i]!
   const completions = pass.completions[i]!
   const fault = checkElement(host, place, at, unit, stored)
+  if (fault !== PASS && pass.trusted[i] === 1) return AGAIN
   // What ends its queue completes behind what is under way.
   if (fault !== PASS && isUntold(state, place)) return WAIT
   const crowded = fault === PASS && isCrowded(host, completions)
@@ -455,6 +466,7 @@ function refuseUnit(
 function unpin(host: HostQueues): void {
   const { pass, contexts } = host
   for (let i = 0; i < pass.count; i++) {
+    if (pass.trusted[i] === 1) forgetCarried(host, pass.places[i]!)
     if (pass.places[i]! >= 0) contexts.pins[pass.places[i]!]! -= 1
     if (pass.completions[i]! >= 0) contexts.pins[pass.completions[i]!]! -= 1
   }

@@ -55,6 +55,7 @@ import {
   FifoDoorbell,
   MessageDoorbell,
   RegisterDoorbell,
+  TrustedDoorbell,
 } from './queues/doorbell.ts'
 import { checkInlineRule } from './queues/element.ts'
 import { readEvent } from './queues/events.ts'
@@ -65,15 +66,16 @@ import {
   QUEUE_PAIR_TYPES,
   type QueuePairOptions,
 } from './queues/queue-pair.ts'
-import type { DoorbellForm, InlineRule, QueueEvent } from './queues/work.ts'
+import type { InlineRule, QueueEvent } from './queues/work.ts'
 import { type QueueGround, WorkQueue } from './queues/work-queue.ts'
 import { Zones } from './queues/zones.ts'
 import { Watchdog } from './watchdog.ts'
 
 export interface PcieOptions extends LayoutOptions, Partial<InlineRule> {
-  /** How the queues ring; 'fifo' by default. Management always rings by 'fifo'. */
-  readonly doorbell?: DoorbellForm
-  /** Whether a doorbell of the form 'fifo' carries the write pointer; true by default. */
+  /**
+   * Whether a doorbell of the form 'fifo' carries the write pointer; true by default, and always so
+   * of the form 'trusted'.
+   */
   readonly doorbellCarriesPointer?: boolean
   /** Longest wait for the card, in opening it and in one control call, ms; 5000 by default. */
   readonly timeoutMs?: number
@@ -179,7 +181,10 @@ export class PcieDevice implements Clock {
     checkSpan('timeoutMs', timeoutMs, 0)
     check('seed', seed, SEED)
     check('doorbellCarriesPointer', doorbellCarriesPointer, BOOLEAN)
-    checkChoice('doorbell', options.doorbell, ['fifo', 'register', 'message'])
+    checkChoice('doorbell', options.doorbell, ['fifo', 'trusted', 'register', 'message'])
+    if (options.doorbell === 'trusted' && !doorbellCarriesPointer) {
+      throw new ArgumentError("doorbell 'trusted': it carries the pointer")
+    }
     checkChoice('pointerOrder', options.pointerOrder, ['distance', 'time'])
     this.port = port
     this.memory = port.memory
@@ -323,7 +328,10 @@ export class PcieDevice implements Clock {
   /** Makes the queues of management, and what stands on them. */
   private serve(): void {
     const { port, memory, zones, layout, options } = this
-    const fifo = new FifoDoorbell(port, options.doorbellCarriesPointer ?? true)
+    const isTrusting = this.headerWord(page.HEADER_TRUSTED) === 1
+    const fifo = isTrusting
+      ? new TrustedDoorbell(port, this.epoch)
+      : new FifoDoorbell(port, options.doorbellCarriesPointer ?? true)
     const datagrams: DatagramWay = {
       now: () => this.now(),
       setTimer: (atUs, callback) => this.setTimer(atUs, callback),

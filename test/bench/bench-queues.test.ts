@@ -12,6 +12,7 @@ import {
   PATTERNS,
   postCost,
   svgOf,
+  trustCosts,
 } from './bench-queues.ts'
 
 const SECONDS = 0.01
@@ -23,6 +24,18 @@ test('P3-15: a doorbell costs one read over PCIe, by a pointer to the pointer tw
     expect(ours).toMatchObject({ scheme: 'zone 3', readsPerDoorbell: 1 })
     expect(conventional).toMatchObject({ scheme: 'pointer to pointer', readsPerDoorbell: 2 })
     expect(conventional!.nanoseconds / ours!.nanoseconds).toBeGreaterThan(1.9)
+  }
+})
+
+test('S1-M8: a doorbell whose pointer is trusted costs one read less per ring', async () => {
+  for (const doorbells of [1, 16]) {
+    const [read, trusted] = await trustCosts('node', doorbells, SECONDS)
+    expect(read).toMatchObject({ trusted: false, doorbells, ratio: 1 })
+    expect(trusted).toMatchObject({ trusted: true, doorbells })
+    // Once in a lap of the completion queue its zone 3 is read, and the pointer again.
+    expect(read!.readsPerRing).toBeCloseTo(2, 1)
+    expect(trusted!.readsPerRing).toBeCloseTo(1, 1)
+    expect(trusted!.nanosecondsPerRing).toBeLessThan(0.8 * read!.nanosecondsPerRing)
   }
 })
 

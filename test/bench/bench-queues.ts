@@ -12,6 +12,9 @@
  * The conventional scheme, for comparison, keeps in the queue information where the write pointer
  * lies, and not the pointer: the card reads that address, then what is there. It is carried out on
  * the same machine over the same link.
+ *
+ * Trusted doorbells carry the pointer, and the card uses it (firmware/queues/trust.ts). Two hosts, one
+ * that asks for it and one that does not, have turns of a millisecond in the same run.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -46,7 +49,7 @@ import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
 import { text } from '../support/bench/table.ts'
 import { type Card, dataOf } from '../support/cards/card.ts'
 import { engineCard } from '../support/cards/engine.ts'
-import { elementOf, QueueHost, type QueuePair } from '../support/queues/queue-host.ts'
+import { elementOf, type Form, QueueHost, type QueuePair } from '../support/queues/queue-host.ts'
 
 /** What is timed in one piece, µs: short, so that other work on the machine is in few of them. */
 const PIECE_US = 1000
@@ -63,9 +66,16 @@ class Rig {
     this.host = new QueueHost(card)
   }
 
-  static async open(engine: Engine, queues: number, bytes: number, part = 1 << 18): Promise<Rig> {
+  static async open(
+    engine: Engine,
+    queues: number,
+    bytes: number,
+    part = 1 << 18,
+    trust = false,
+  ): Promise<Rig> {
     const rig = new Rig(await engineCard(engine, part, { ram: new HostRam(bytes) }))
     rig.card.format()
+    rig.host.trust = trust
     rig.host.init(queues)
     return rig
   }
@@ -311,38 +321,52 @@ const TOGETHER = 16
 const PAIR_UNITS = 16
 const CROWD_CQ_ENTRIES = 4096
 
+interface CrowdOptions {
+  readonly engine?: Engine
+  /** How it rings; 'fifo' by default. */
+  readonly form?: Form
+  /** Doorbells that are rung together. */
+  readonly together?: number
+}
+
 /** So many queue pairs on one completion queue; each post is a NOP on one of them. */
 class Crowd {
   readonly rig: Rig
   readonly pairs: QueuePair[]
   readonly cq: number
+  readonly form: Form
+  readonly together: number
   done = 0
   private readonly nop: Uint8Array = elementOf({ opcode: WQE_NOP, flags: SIGNALED })
 
-  private constructor(rig: Rig, count: number) {
+  private constructor(rig: Rig, count: number, { form = 'fifo', together }: CrowdOptions) {
     this.rig = rig
+    this.form = form
+    this.together = together ?? TOGETHER
     this.cq = rig.host.createCq(CROWD_CQ_ENTRIES)
     this.pairs = Array.from({ length: count }, () => {
       return rig.host.createQp(this.cq, { units: PAIR_UNITS })
     })
   }
 
-  static async open(count: number): Promise<Crowd> {
+  static async open(count: number, options: CrowdOptions = {}): Promise<Crowd> {
     const bytes = (1 << 20) + count * (2 * PAIR_UNITS * UNIT_BYTES + 256)
     const whole = Math.ceil(bytes / 4096) * 4096
-    return new Crowd(await Rig.open('node', 8 + 2 * count, whole), count)
+    const { engine = 'node', form } = options
+    const rig = await Rig.open(engine, 8 + 2 * count, whole, undefined, form === 'trusted')
+    return new Crowd(rig, count, options)
   }
 
-  /** One post on each of TOGETHER pairs that `pick` names; µs. */
+  /** One post on each of the pairs that `pick` names, as many as ring together; µs. */
   round(pick: () => number): number {
     const { rig, pairs } = this
     const { host } = rig
-    for (let i = 0; i < TOGETHER; i++) {
+    for (let i = 0; i < this.together; i++) {
       const { send } = pairs[pick()]!
       host.post(send, this.nop)
-      host.ring(send)
+      host.ring(send, this.form)
     }
-    this.done += TOGETHER
+    this.done += this.together
     const us = rig.serveUntil(this.cq, this.done)
     rig.take(this.cq, this.done)
     return us
@@ -411,6 +435,56 @@ export async function curve(
   }
   crowd.rig.close()
   return points
+}
+
+interface TrustCost {
+  engine: Engine
+  /** Queues that ring at once, each for one NOP. */
+  doorbells: number
+  /** Whether the card uses the pointer that the doorbell carries. */
+  trusted: boolean
+  readsPerRing: number
+  /** Virtual time over PCIe. */
+  nanosecondsPerRing: number
+  postsPerSecond: number
+  /** To that of the same without trust. */
+  ratio: number
+}
+
+/** Doorbells whose pointer is used, against those after which it is read, turn by turn in one run. */
+export async function trustCosts(
+  engine: Engine,
+  doorbells: number,
+  seconds: number,
+): Promise<TrustCost[]> {
+  const forms = ['fifo', 'trusted'] as const
+  const sides = await Promise.all(
+    forms.map((form) => Crowd.open(doorbells, { engine, form, together: doorbells })),
+  )
+  const next = turns(doorbells, 1)
+  for (const side of sides) for (let i = 0; i < 64; i++) side.round(next)
+  const begun = sides.map(({ rig, done }) => {
+    rig.host.ram.link.takeBusyNs()
+    return { reads: rig.host.ram.link.counts.reads, done }
+  })
+  const pieces = Math.ceil((seconds * 1e6) / PIECE_US)
+  const rates = Array.from({ length: pieces }, () =>
+    sides.map((side) => rateOf(0, doorbells, () => side.round(next))),
+  )
+  const perSecond = sides.map((_, i) => upperQuartile(rates.map((rate) => rate[i]!)))
+  return sides.map(({ rig, done }, i) => {
+    const { link } = rig.host.ram
+    const rings = done - begun[i]!.done
+    const cost = {
+      ...{ engine, doorbells, trusted: forms[i] === 'trusted' },
+      readsPerRing: (link.counts.reads - begun[i]!.reads) / rings,
+      nanosecondsPerRing: link.takeBusyNs() / rings,
+      postsPerSecond: Math.round(perSecond[i]!),
+      ratio: perSecond[i]! / perSecond[0]!,
+    }
+    rig.close()
+    return cost
+  })
 }
 
 interface CrowdCost {
@@ -505,7 +579,7 @@ export function svgOf(points: readonly CurvePoint[]): string {
 }
 
 function tablesOf(result: QueueBench): string[] {
-  const { doorbells, posts, points, crowd } = result
+  const { doorbells, trust, posts, points, crowd } = result
   const number = (value: number): string => value.toLocaleString('en-US')
   return [
     text([
@@ -517,6 +591,18 @@ function tablesOf(result: QueueBench): string[] {
         String(cost.waits),
         cost.nanoseconds.toFixed(0),
         (cost.nanoseconds / ours(doorbells, cost).nanoseconds).toFixed(2),
+      ]),
+    ]),
+    text([
+      ['engine', 'doorbells', 'pointer', 'reads/ring', 'ns over PCIe', 'posts/s', '× posts/s'],
+      ...trust.map((cost) => [
+        cost.engine,
+        String(cost.doorbells),
+        cost.trusted ? 'trusted' : 'read',
+        cost.readsPerRing.toFixed(2),
+        cost.nanosecondsPerRing.toFixed(0),
+        number(cost.postsPerSecond),
+        cost.ratio.toFixed(2),
       ]),
     ]),
     text([
@@ -556,6 +642,7 @@ function ours(all: readonly DoorbellCost[], cost: DoorbellCost): DoorbellCost {
 
 interface QueueBench {
   readonly doorbells: readonly DoorbellCost[]
+  readonly trust: readonly TrustCost[]
   readonly posts: readonly PostCost[]
   readonly points: readonly CurvePoint[]
   readonly crowd: CrowdCost
@@ -578,6 +665,13 @@ export async function benchQueues(args: readonly string[]): Promise<void> {
   }
   tell('doorbells')
   const doorbells = await doorbellCosts()
+  const trust: TrustCost[] = []
+  for (const engine of ['node', 'quickjs'] as const) {
+    for (const together of [1, TOGETHER]) {
+      tell(`${engine}, ${together} doorbells, trusted or not`)
+      trust.push(...(await trustCosts(engine, together, seconds)))
+    }
+  }
   const posts: PostCost[] = []
   for (const engine of ['node', 'quickjs'] as const) {
     for (const work of WORKS) {
@@ -591,7 +685,7 @@ export async function benchQueues(args: readonly string[]): Promise<void> {
   tell('100 among 10,000')
   const crowd = await crowdCost(PAIRS.at(-1)!, 100, 4 * seconds)
   tell('')
-  const result: QueueBench = { doorbells, posts, points, crowd }
+  const result: QueueBench = { doorbells, trust, posts, points, crowd }
   if (svg !== undefined) writeFileSync(svg, svgOf(points))
   const out = args.includes('--json')
     ? JSON.stringify(result, null, 2)

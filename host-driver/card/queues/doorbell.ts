@@ -2,6 +2,7 @@
  * Ringing: telling the card that a pointer has changed (source 3, step 202; P3-12 to P3-14).
  *
  *   fifo       appended to the ring of the port, which the card empties by reading
+ *   trusted    likewise, with a tag: the card may use the pointer, and need not read zone 3
  *   register   written into one register of the port; the card says in the header page that it has
  *              recorded it, and then it is deleted here
  *   message    a control call with up to 16 doorbells
@@ -12,6 +13,7 @@
  */
 
 import type { HostPort } from '../../../boards/host-port.ts'
+import { taggedDoorbell } from '../../../firmware/board/doorbell-tag.ts'
 import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../firmware/board/hal.ts'
 import { HEADER_RECORDED } from '../../../firmware/host/header-page.ts'
 
@@ -36,6 +38,24 @@ export class FifoDoorbell implements Doorbell {
 
   ring(queue: number, pointer: number): void {
     this.port.ringDoorbell((queue | this.flag) >>> 0, this.flag === 0 ? 0 : pointer)
+  }
+
+  look(): void {}
+  close(): void {}
+}
+
+/** First in, first out, with a pointer that the card may use in the epoch that it serves. */
+export class TrustedDoorbell implements Doorbell {
+  private readonly port: HostPort
+  private readonly epoch: number
+
+  constructor(port: HostPort, epoch: number) {
+    this.port = port
+    this.epoch = epoch
+  }
+
+  ring(queue: number, pointer: number): void {
+    this.port.ringDoorbell(taggedDoorbell(queue, pointer, this.epoch), pointer)
   }
 
   look(): void {}

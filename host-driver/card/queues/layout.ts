@@ -21,6 +21,7 @@ import { ArgumentError } from '../../base/errors.ts'
 import { shown } from '../../base/kinds.ts'
 import { MemoryFull } from '../../way/queue-errors.ts'
 import { Arena, isPowerOfTwo } from './arena.ts'
+import type { DoorbellForm } from './work.ts'
 
 /** R: bytes of queue information of one queue. */
 export const QUEUE_INFO_BYTES: number = ZONE1_BYTES + ZONE2_BYTES + ZONE3_BYTES
@@ -36,6 +37,11 @@ export interface LayoutOptions {
   readonly events?: number
   /** Which of two write pointers is the newer (D-11): by distance (default) or by time. */
   readonly pointerOrder?: 'distance' | 'time'
+  /**
+   * How the queues ring; 'fifo' by default. By 'trusted' the card uses the pointers of the ring,
+   * and saves reads; one that does not know how is rung by 'fifo'. Management rings by either.
+   */
+  readonly doorbell?: DoorbellForm
 }
 
 const PAGE_BYTES = HEADER_PAGE_BYTES
@@ -56,6 +62,7 @@ export class Layout {
   readonly completionRing: number
   readonly completions: number
   readonly pointerOrder: number
+  readonly trust: number
   readonly arena: Arena
 
   /** Divides a memory of so many bytes. Throws MemoryFull if it is too small. */
@@ -79,6 +86,7 @@ export class Layout {
     this.completions = 2 * Math.max(managementUnits, managementReceives)
     const byTime = options.pointerOrder === 'time'
     this.pointerOrder = byTime ? page.ORDER_TIME : page.ORDER_DISTANCE
+    this.trust = options.doorbell === 'trusted' ? 1 : 0
     let next = this.header + PAGE_BYTES
     const take = (length: number): number => {
       const at = next
@@ -128,6 +136,7 @@ export class Layout {
     put(page.HEADER_POINTER_ORDER, this.pointerOrder)
     put64(page.HEADER_EVENT_RING, this.eventRing)
     put(page.HEADER_EVENTS, this.events)
+    put(page.HEADER_TRUST, this.trust)
     return bytes
   }
 }

@@ -116,7 +116,7 @@ export interface QueueEvent {
 }
 
 /** Ways to ring (P3-13). */
-export type DoorbellForm = 'fifo' | 'register' | 'message'
+export type DoorbellForm = 'fifo' | 'trusted' | 'register' | 'message'
 
 /** When bytes go into the element itself (P3-3). */
 export interface InlineRule {

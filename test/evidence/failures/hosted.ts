@@ -62,7 +62,9 @@ interface Local {
 
 function localOf(world: PartWorld): Local {
   const card = world.boot(undefined, new HostRam(RAM_BYTES))
-  const host = new QueueHost(card).init(QUEUES)
+  const host = new QueueHost(card)
+  host.trust = true
+  host.init(QUEUES)
   const cq = host.createCq(64)
   const qp = host.createQp(cq, { units: 64 })
   const buffer = host.allocate(BUFFER_BYTES, PAGE_BYTES)
@@ -128,6 +130,10 @@ const LOCAL: readonly Operation[] = [
   local('a record inline', (of) => post(of, [recordOf(of, 0, 48, true)])),
   local('a record by address, the register rung', (of) => {
     post(of, [recordOf(of, 1, 64, false)], 'register')
+  }),
+  local('two records inline, the second by a trusted doorbell', (of) => {
+    post(of, [recordOf(of, 0, 44, true)])
+    post(of, [recordOf(of, 1, 45, true)], 'trusted')
   }),
   local('two records and a message doorbell', (of) => {
     post(of, [recordOf(of, 0, 40, true), recordOf(of, 1, 41, true)], 'message')

@@ -82,6 +82,7 @@ export class Work {
     this.random = new Random(options.seed ^ 0x40)
     this.chaotic = options.seed % 2 === 1
     this.host = new QueueHost(hosted(this.arena))
+    this.host.trust = (options.seed & 2) !== 0
     this.host.init(QUEUES)
     this.settle()
     this.watch()
@@ -252,7 +253,8 @@ export class Work {
     if (element.length / 64 > UNITS) return
     this.note(element)
     host.post(queue, element)
-    if (random.below(4) > 0) host.ring(queue, random.below(2) === 0 ? 'fifo' : 'fifo with pointer')
+    const carrying = host.trust ? 'trusted' : 'fifo with pointer'
+    if (random.below(4) > 0) host.ring(queue, random.below(2) === 0 ? 'fifo' : carrying)
   }
 
   private note(bytes: Uint8Array): void {

@@ -13,6 +13,7 @@ import {
   UNIT_BYTES,
 } from '../../../firmware/board/limits.ts'
 import { CAPACITY_MIN, POLICIES } from '../../../firmware/host/context-cache.ts'
+import { SIGNALED, WQE_NOP } from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS } from '../../../firmware/host/host.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
@@ -37,8 +38,10 @@ import {
   sendCall,
   stationOf,
   takeAnswers,
+  writeQueue,
+  zone2Of,
 } from '../../support/queues/queue-calls.ts'
-import { putU64 } from '../../support/queues/queue-host.ts'
+import { elementOf, putU64 } from '../../support/queues/queue-host.ts'
 
 const RAM_BYTES = 1 << 20
 
@@ -61,6 +64,31 @@ function queuesPage(host: CardHost): Uint8Array {
 
 function used(host: CardHost): number {
   return u32(queuesPage(host), mad.QUEUES_USED)
+}
+
+/** Which zones the card has written since it was last asked: `zone of queue`, but management's. */
+function watchZones(host: CardHost): () => string[] {
+  const written = new Set<string>()
+  const zones = [
+    [host.zone1At, info.ZONE1_BYTES],
+    [host.zone2At, info.ZONE2_BYTES],
+    [host.zone3At, info.ZONE3_BYTES],
+  ] as const
+  host.ram.link.script = ({ kind, at, length }) => {
+    zones.forEach(([zone, bytes], i) => {
+      const first = Math.floor((at - zone) / bytes)
+      const last = Math.floor((at + length - 1 - zone) / bytes)
+      for (let queue = Math.max(first, page.FIRST_QUEUE); queue <= last; queue++) {
+        if (kind === 'write' && queue < host.count) written.add(`${i + 1} of ${queue}`)
+      }
+    })
+    return undefined
+  }
+  return () => {
+    const seen = [...written].sort()
+    written.clear()
+    return seen
+  }
 }
 
 /** Ranges that no ring and no memory region may touch, by name: first byte, bytes. */
@@ -418,25 +446,62 @@ describe('CREATE_CQ and CREATE_QP', () => {
     }
   })
 
-  test('P3-6, P3-7: the card writes zones 1 and 2 of the queue in question, never zone 3', () => {
+  test('P3-6: the card writes zones 1 and 2 of the queue in question, never zone 3', () => {
     const host = hostOf().init()
-    const zone3 = (): Uint8Array =>
-      host.bytes.slice(
-        host.zone3At + 3 * info.ZONE3_BYTES,
-        host.zone3At + host.count * info.ZONE3_BYTES,
-      )
     // What an earlier user of the number left, and what only the host may change.
     for (let queue = 3; queue < host.count; queue++) host.setPointer(queue, 40 + queue, 1234)
-    const before = zone3()
+    const written = watchZones(host)
     const cq = u32(createCq(host).body, mad.CREATE_CQ_QUEUE)
+    expect(written()).toEqual([`1 of ${cq}`, `2 of ${cq}`])
     const pair = createQp(host, { sendCq: cq }).body
-    expect(zone3()).toEqual(before)
-    for (const queue of [cq, u32(pair, mad.CREATE_QP_SEND), u32(pair, mad.CREATE_QP_RECEIVE)]) {
+    const [send, receive] = [u32(pair, mad.CREATE_QP_SEND), u32(pair, mad.CREATE_QP_RECEIVE)]
+    // Of the completion queue zone 1 says how many name it.
+    const made = [`1 of ${cq}`, ...[send, receive].flatMap((one) => [`1 of ${one}`, `2 of ${one}`])]
+    expect(written()).toEqual(made.sort())
+    for (const queue of [cq, send, receive]) {
       expect(host.zone1(queue).pointer, 'it begins empty').toBe(40 + queue)
     }
-    expect(destroy(host, u32(pair, mad.CREATE_QP_SEND))).toBe('PASS')
+    expect(destroy(host, send)).toBe('PASS')
     expect(destroy(host, cq)).toBe('PASS')
-    expect(zone3()).toEqual(before)
+    expect(written().filter((zone) => !zone.startsWith('1 '))).toEqual([])
+  })
+
+  test('P3-7: zone 1 may not be changed, zone 2 disturbs when it is, zone 3 does not', () => {
+    const host = hostOf().init()
+    const cq = host.createCq(16)
+    const sendRing = host.allocate(8 * UNIT_BYTES)
+    const { body } = createQp(host, { sendCq: cq, sendUnits: 8, sendRing, receiveUnits: 16 })
+    const send = u32(body, mad.CREATE_QP_SEND)
+    host.queues.set(send, { queue: send, ring: sendRing, depth: 8, pointer: 0 })
+    const at = (zone: number, bytes: number): number => zone + send * bytes
+    const work = (): number[] => {
+      host.post(send, elementOf({ opcode: WQE_NOP, flags: SIGNALED }))
+      host.ring(send)
+      host.run()
+      return host.poll(cq).map(({ unit }) => unit)
+    }
+    const written = watchZones(host)
+    // Zone 3 is all that the host changes for a post: the card needs no word, and writes zone 1.
+    expect([work(), work()]).toEqual([[0], [1]])
+    expect(written()).toEqual([`1 of ${cq}`, `1 of ${send}`])
+    // Zone 1: read pointer and state of the host's making would have units taken twice, or never.
+    host.view.setUint32(at(host.zone1At, info.ZONE1_BYTES) + info.Z1_POINTER, 0, true)
+    host.bytes[at(host.zone1At, info.ZONE1_BYTES) + info.Z1_STATE] = info.QUEUE_ERROR
+    expect(work()).toEqual([2])
+    expect(host.zone1(send)).toMatchObject({ pointer: 3, state: info.QUEUE_READY })
+    // Zone 2: depth and ring are in force when the card was asked, and not at work.
+    const ring = host.allocate(16 * UNIT_BYTES)
+    written()
+    expect(writeQueue(host, send, zone2Of(ring, 16)).fault).toBe('PASS')
+    expect(written()).toEqual([`1 of ${send}`, `2 of ${send}`])
+    const depth = at(host.zone2At, info.ZONE2_BYTES) + info.Z2_DEPTH
+    expect(host.view.getUint32(depth, true)).toBe(16)
+    host.queues.set(send, { queue: send, ring, depth: 16, pointer: 3 })
+    host.view.setUint32(depth, 1, true)
+    expect([work(), work()]).toEqual([[3], [4]])
+    // Zone 3: pointers go on and stay, at any time, and nothing is lost.
+    host.setPointer(send)
+    expect(work()).toEqual([5])
   })
 })
 

@@ -17,7 +17,7 @@ import {
   record,
 } from '../../support/queues/local-queue.ts'
 import type { CardHost } from '../../support/queues/queue-calls.ts'
-import { elementOf } from '../../support/queues/queue-host.ts'
+import { elementOf, type Form } from '../../support/queues/queue-host.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
@@ -25,13 +25,16 @@ const SLOTS = 3
 
 /** Two queues of two clients; older records in three slots; two of the new ones in one pass. */
 class Story {
-  readonly host: CardHost = readyHost()
+  readonly host: CardHost
   readonly queues: readonly LocalQueue[]
   private readonly region: ReturnType<Card['provision']>
   private readonly wait: number
+  private readonly form: Form
 
-  constructor(wait: number, copies: number) {
+  constructor(wait: number, copies: number, form: Form = 'fifo') {
     this.wait = wait
+    this.form = form
+    this.host = readyHost(64, form === 'trusted')
     const first = localQueue(this.host, { client: 7 })
     const second = localQueue(this.host, { client: 8 })
     this.queues = [first, first, second]
@@ -53,7 +56,7 @@ class Story {
       const { qp } = this.queues[slot]!
       const fields = this.fields(slot, slot + 11, newData(slot), this.wait)
       host.post(qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
-      host.ring(qp.send)
+      host.ring(qp.send, this.form)
     }
     host.card.serve()
     for (let i = 0; i < 8 && !host.card.machine.dead; i++) host.card.idle()
@@ -85,16 +88,18 @@ function newData(slot: number): Uint8Array {
   return dataOf(100, slot + 11)
 }
 
-for (const [wait, copies] of [
-  [1, 2],
-  [2, 2],
-  [2, 3],
+for (const [wait, copies, form] of [
+  [1, 2, 'fifo'],
+  [1, 2, 'trusted'],
+  [2, 2, 'fifo'],
+  [2, 3, 'trusted'],
 ] as const) {
+  const ids = form === 'trusted' ? 'D-7, X-2, S1-M8' : 'D-7, X-2'
   test(
-    `D-7, X-2: ${wait}of${copies}: a completion that the host has is a durable record`,
+    `${ids}: ${wait}of${copies}, ${form}: a completion that the host has is a durable record`,
     thoroughIf(copies > 2 || wait === 2),
     () => {
-      const whole = new Story(wait, copies)
+      const whole = new Story(wait, copies, form)
       const before = whole.host.card.machine.commandCount
       whole.play()
       expect([...whole.told().values()]).toEqual([el.WC_SUCCESS, el.WC_SUCCESS, el.WC_SUCCESS])
@@ -105,7 +110,7 @@ for (const [wait, copies] of [
       for (let command = 0; command < commands; command++) {
         const strategy = CUT_STRATEGIES[command % CUT_STRATEGIES.length]!
         for (const choice of ['none', 'all', strategy] as const) {
-          const story = new Story(wait, copies)
+          const story = new Story(wait, copies, form)
           story.host.card.machine.armCut(command)
           story.play()
           const told = story.told()

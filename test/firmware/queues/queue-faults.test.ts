@@ -5,9 +5,9 @@
  * The host's steps are its stores of eight bytes, its pointer and its doorbell. The card's are its
  * accesses over PCIe, and its looks at the doorbells. The orders are enumerated, not drawn. Left
  * out are only orders that cannot differ from one that is played: a card that is idle looks at
- * nothing but its doorbells; stores of the host into two different queues commute; how a doorbell
- * comes makes no difference to what is fetched, so by one form alone the stores come one by one;
- * and where `places` says so, a write of the card is no place to go on: the host reads nothing
+ * nothing but its doorbells; stores of the host into two different queues commute; but for
+ * trust, how a doorbell comes makes no difference to what is fetched, so by one form of the others
+ * the stores come one by one; and where `places` says so, a write of the card is no place to go on: the host reads nothing
  * meanwhile.
  *
  * Whatever happens, what `QueueWorld.judge` says has to hold, and the bystander works.
@@ -45,7 +45,7 @@ import {
 } from '../../support/queues/queue-world.ts'
 import { divided } from '../../support/run/thorough.ts'
 
-const FORMS: readonly Form[] = ['register', 'fifo', 'fifo with pointer', 'message']
+const FORMS: readonly Form[] = ['register', 'fifo', 'fifo with pointer', 'trusted', 'message']
 
 let played = 0
 let failures = 0
@@ -56,18 +56,20 @@ afterAll(() => {
   console.log(`${played} interleavings, ${failures} ended in an error: ${seconds} s`)
 })
 
-/** A world for each unit of the ring at which its posts begin. */
-const worlds: Map<number, QueueWorld> = new Map()
+/** A world for each unit of the ring at which its posts begin, with trust and without. */
+const worlds: Map<string, QueueWorld> = new Map()
 
 afterEach(({ task }) => {
   if (task.result?.state === 'fail') worlds.clear()
 })
 
-function worldAt(offset: number): QueueWorld {
-  let world = worlds.get(offset)
+function worldAt(offset: number, form: Form = 'fifo'): QueueWorld {
+  const trust = form === 'trusted'
+  const name = `${offset} ${trust}`
+  let world = worlds.get(name)
   if (world === undefined) {
-    world = new QueueWorld(offset)
-    worlds.set(offset, world)
+    world = new QueueWorld(offset, trust)
+    worlds.set(name, world)
   }
   return world
 }
@@ -132,7 +134,7 @@ function withFault(
   how: Play = {},
   offset = 0,
 ): void {
-  const world = worldAt(offset)
+  const world = worldAt(offset, form)
   for (let at = 0; at <= stepsOf(world, kind, form); at++) {
     const prepare = (): Step[] => {
       const [post] = begin(world, [0, kind]) as [Post]
@@ -216,6 +218,27 @@ test.each(Object.keys(STRANGE))('H1: a doorbell %s, at any step, harms nobody', 
   )
 })
 
+test.each([
+  ['nop', 'reads'],
+  ['add', 'reads'],
+  ['inline', 'elements'],
+] as const)(
+  'S1-M8: trusted for more than is posted, %s: only what is whole is done',
+  (kind, places) => {
+    for (const more of [0, 1, UNITS]) {
+      const early = ({ host }: QueueWorld, { queue, unit, units }: Post): void =>
+        host.ring(queue, 'trusted', (unit + units + more) >>> 0)
+      withFault(
+        kind,
+        'trusted',
+        (world, post) => ({ name: 'early', rings: true, run: () => early(world, post) }),
+        // What is stored and not yet shown may be taken; memory that is behind that ends the queue.
+        { places, mayFail: true },
+      )
+    }
+  },
+)
+
 /** Orders in which two posts to two queues ring, as far as they differ. */
 function mergesOf(world: QueueWorld, [a, b]: readonly Post[], form: Form): Step[][] {
   const one = world.stepsOf(a!, form)
@@ -244,7 +267,7 @@ for (const { rows, options } of divided(
 )) {
   describe.each(rows)('two posts: %s, then %s', options, (first, second, forms) => {
     test.each(forms)('X-4, P3-14, P3-16: on one queue, rung by %s', (form) => {
-      const world = worldAt(0)
+      const world = worldAt(0, form)
       const prepare = (): Step[] => {
         const posts = begin(world, [0, first], [0, second])
         return posts.flatMap((post) => world.stepsOf(post, form))
@@ -262,7 +285,7 @@ for (const { rows, options } of divided(
     })
 
     test.each(forms)('X-4, P3-13: on two queues, rung by %s', (form) => {
-      const world = worldAt(0)
+      const world = worldAt(0, form)
       for (let merge = 0; merge < 4; merge++) {
         const prepare = (): Step[] => {
           const posts = begin(world, [0, first], [1, second])
@@ -453,7 +476,7 @@ test('X-4: an element of which the pointer covers the first unit alone is refuse
 })
 
 test.each(FORMS)('P3-28: a queue in the error state takes nothing more, rung by %s', (form) => {
-  const world = worldAt(0)
+  const world = worldAt(0, form)
   const [bad, good] = begin(world, [0, 'nop'], [0, 'add']) as [Post, Post]
   run(world, bad, () => put32(world, bad, WQE_STAMP, 7))
   expect(world.host.events()).toMatchObject([{ queue: bad.queue, fault: 'ELEMENT_FORM' }])

@@ -30,9 +30,10 @@ export function localQueue(
   return { host, cq, qp, buffer, lkey: host.register(buffer, BUFFER_BYTES, options.domain ?? 0) }
 }
 
-/** A card whose part is formatted, with its host. */
-export function readyHost(queues = 64): CardHost {
+/** A card whose part is formatted, with its host, which may ask for trust (S1-M8). */
+export function readyHost(queues = 64, trust = false): CardHost {
   const host = hostOf(1 << 22)
+  host.trust = trust
   host.card.format()
   return host.init(queues)
 }

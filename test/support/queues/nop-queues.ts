@@ -30,7 +30,7 @@ import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'
 
 export const FIRST = 3
 
-interface NopOptions {
+export interface NopOptions {
   /** Numbers of queues in the header page; memory of the host. */
   readonly count?: number
   readonly bytes?: number
@@ -41,6 +41,8 @@ interface NopOptions {
   readonly entries?: number
   /** Where every pointer begins. */
   readonly pointer?: number
+  /** Whether the header page asks that pointers of doorbells are used. */
+  readonly trust?: boolean
   readonly card?: Card
 }
 
@@ -77,6 +79,7 @@ export interface NopHost {
 export function nopHost(options: NopOptions = {}): NopHost {
   const { count = 16, bytes = 1 << 20, order = ORDER_DISTANCE } = options
   const raw = options.card === undefined ? hostOf(bytes) : new QueueHost(options.card)
+  raw.trust = options.trust ?? false
   const host = raw.init(count, order)
   const { completionQueues = 1, sendQueues = 1 } = options
   const cqs = Array.from({ length: completionQueues }, (_, i) => FIRST + i)

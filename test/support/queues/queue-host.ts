@@ -8,6 +8,7 @@
  */
 
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { taggedDoorbell } from '../../../firmware/board/doorbell-tag.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { DOORBELLS, UNIT_BYTES } from '../../../firmware/board/limits.ts'
@@ -124,7 +125,7 @@ export interface QueuePair {
 }
 
 /** Forms of the doorbell (P3-13). */
-export type Form = 'register' | 'fifo' | 'fifo with pointer' | 'message'
+export type Form = 'register' | 'fifo' | 'fifo with pointer' | 'trusted' | 'message'
 
 interface ForcedQueue {
   readonly kind: number
@@ -203,6 +204,8 @@ export class QueueHost {
   private next: number = HEADER_AT + 4096
   /** Of the last epoch begun: it goes on from what the register shows. */
   epoch: number
+  /** Whether the next header page asks that pointers of doorbells are used (S1-M8). */
+  trust = false
   private rings = 0
   private taken = 0
   private transaction = 0
@@ -290,6 +293,7 @@ export class QueueHost {
     this.putHeader(page.HEADER_POINTER_ORDER, order)
     this.put64(HEADER_AT + page.HEADER_EVENT_RING, this.eventsAt)
     this.putHeader(page.HEADER_EVENTS, EVENTS)
+    this.putHeader(page.HEADER_TRUST, this.trust ? 1 : 0)
   }
 
   /** A ring of its own for queue `queue`, not yet known to the card. */
@@ -554,6 +558,8 @@ export class QueueHost {
         putU32(body, mad.RING_FIRST, queue)
         putU32(body, mad.RING_FIRST + 4, pointer)
       })
+    } else if (form === 'trusted') {
+      this.ringFifo(taggedDoorbell(queue, pointer, this.epoch), pointer)
     } else {
       this.ringFifo(form === 'fifo' ? queue : (queue | hal.CARRIES_POINTER) >>> 0, pointer)
     }

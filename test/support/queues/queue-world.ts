@@ -124,9 +124,11 @@ export class QueueWorld {
   /** Every run begins at this unit of its ring. */
   private readonly offset: number
 
-  constructor(offset = 0) {
+  /** `trust`: pointers of doorbells are used where they can be (S1-M8). */
+  constructor(offset = 0, trust = false) {
     this.offset = offset
     this.host = hostOf(1 << 20, 1 << 18)
+    this.host.trust = trust
     this.card = this.host.card as Card
     const { card, host } = this
     card.format()
@@ -533,7 +535,7 @@ export class QueueWorld {
 
   /**
    * All steps of a post. Stores of eight bytes come one by one where it is rung by the ring of the
-   * port; how it is rung makes no difference to what is fetched, so of other forms they are two.
+   * port, or trusted; what other forms fetch is no different from the first, so there they are two.
    */
   stepsOf(post: Post, form: Form): Step[] {
     const all = post.stores
@@ -541,7 +543,7 @@ export class QueueWorld {
       for (const step of all.slice(0, -1)) step.run()
     }
     const most: Step = { name: 'stores', run }
-    const stores = form === 'fifo' ? all : [most, all.at(-1)!]
+    const stores = form === 'fifo' || form === 'trusted' ? all : [most, all.at(-1)!]
     return [...stores, this.pointerOf(post), this.bellOf(post, form)]
   }
 }

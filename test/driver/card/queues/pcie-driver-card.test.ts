@@ -5,8 +5,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { ForbiddenAccess } from '../../../../boards/host-port.ts'
-import { PORT_AT, PORT_REGISTER } from '../../../../firmware/board/hal.ts'
+import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../../firmware/board/hal.ts'
 import { DURABLE } from '../../../../firmware/host/element.ts'
+import { HEADER_TRUST } from '../../../../firmware/host/header-page.ts'
 import { READ, WRITE_PERSIST } from '../../../../firmware/transport/requester.ts'
 import { PcieDevice } from '../../../../host-driver/card/device.ts'
 import type { PcieQueuePair } from '../../../../host-driver/card/queues/queue-pair.ts'
@@ -16,7 +17,7 @@ import { CardRemoved, QueueEnded, QueueFull } from '../../../../host-driver/way/
 import { complete, PcieRig, type RigOptions } from '../../../support/queues/pcie-rig.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
-const FORMS: readonly DoorbellForm[] = ['fifo', 'register', 'message']
+const FORMS: readonly DoorbellForm[] = ['fifo', 'trusted', 'register', 'message']
 const ARGUMENT = { code: 'PERDURE_ARGUMENT' }
 
 const rigs: PcieRig[] = []
@@ -53,6 +54,15 @@ function keepBusy(rig: PcieRig, pair: PcieQueuePair, count: number): Promise<num
   })
 }
 
+/** The card goes and comes back, and is taken into use again. */
+async function takeOut(rig: PcieRig): Promise<void> {
+  rig.ram.link.remove()
+  await rig.pass(100)
+  rig.ram.link.restore()
+  await rig.pass(100)
+  await rig.device.reopen()
+}
+
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
 describe('a card behind PCIe', () => {
@@ -84,14 +94,89 @@ describe('a card behind PCIe', () => {
     }
   })
 
-  test('P3-13: each form of the doorbell brings every element, in order', async () => {
-    for (const doorbell of FORMS) {
-      for (const doorbellCarriesPointer of [true, false]) {
-        const rig = await open({ doorbell, doorbellCarriesPointer })
-        const pair = await rig.localPair({ sendUnits: 16 })
-        expect(await keepBusy(rig, pair, 100), doorbell).toEqual(upTo(100))
+  test('P3-13: each form names the queue and carries its pointer, or does not, in order', async () => {
+    for (const [doorbell, doorbellCarriesPointer, way] of [
+      ['fifo', true, 'ring with pointer'],
+      ['fifo', false, 'ring'],
+      ['trusted', true, 'ring with pointer and tag'],
+      ['register', true, 'pair with pointer'],
+      ['message', true, 'none'],
+    ] as const) {
+      const rig = await open({ doorbell, doorbellCarriesPointer })
+      const pair = await rig.localPair({ sendUnits: 16 })
+      const { queue } = pair.send
+      const ways = new Map<string, number[]>([['none', []]])
+      rig.port.script = ({ form, low, high }) => {
+        if ((low & 0xffff) !== queue) return undefined
+        const carries = form === 'pair' || (low & CARRIES_POINTER) !== 0
+        const tag = form === 'ring' && low > 2 * CARRIES_POINTER ? ' and tag' : ''
+        const way = `${form}${carries ? ` with pointer${tag}` : ''}`
+        ways.set(way, [...(ways.get(way) ?? []), high])
+        return undefined
       }
+      expect(await keepBusy(rig, pair, 100), doorbell).toEqual(upTo(100))
+      const [rung, ...others] = [...ways.keys()].filter((one) => one !== 'none')
+      expect([rung ?? 'none', others]).toEqual([way, []])
+      const pointers = ways.get(way)!
+      if (way === 'ring') expect(new Set(pointers)).toEqual(new Set([0]))
+      else if (way !== 'none') expect([pointers[0], pointers.at(-1)]).toEqual([16, 100])
+      expect(pointers).toEqual([...pointers].sort((a, b) => a - b))
     }
+  })
+
+  test('S1-M8: by trusted doorbells the card reads the pointer of no send queue', async () => {
+    const reads = new Map<DoorbellForm, number>()
+    for (const doorbell of ['fifo', 'trusted'] as const) {
+      const rig = await open({ doorbell })
+      const pair = await rig.localPair({ sendUnits: 16 })
+      await complete(pair, { kind: 'nop' })
+      const at = rig.device.zones.at(pair.send.queue, 3)
+      let count = 0
+      rig.ram.link.script = (access) => {
+        if (access.kind === 'read' && access.at === at) count += 1
+        return undefined
+      }
+      for (let i = 0; i < 50; i++) await complete(pair, { kind: 'nop' })
+      reads.set(doorbell, count)
+    }
+    expect([...reads]).toEqual([
+      ['fifo', 50],
+      ['trusted', 0],
+    ])
+  })
+
+  test('S1-M8: a card that knows nothing of it is rung as before, and serves', async () => {
+    const rig = await open({ doorbell: 'trusted' })
+    const { memory } = rig.device
+    // Such a card does not see that word of the page.
+    const store = memory.store.bind(memory)
+    memory.store = (at, bytes) => {
+      const stored = Uint8Array.from(bytes)
+      if (at === rig.device.layout.header) stored.fill(0, HEADER_TRUST, HEADER_TRUST + 4)
+      store(at, stored)
+    }
+    const lows: number[] = []
+    rig.port.script = ({ form, low }) => {
+      if (form === 'ring') lows.push(low)
+      return undefined
+    }
+    await takeOut(rig)
+    const pair = await rig.localPair({ sendUnits: 16 })
+    expect(await keepBusy(rig, pair, 100)).toEqual(upTo(100))
+    expect(lows.filter((low) => low >= 2 * CARRIES_POINTER)).toEqual([])
+    expect(lows.filter((low) => (low & CARRIES_POINTER) === 0)).toEqual([])
+  })
+
+  test('S1-M8: the card goes, and is reopened: it is asked anew, and trusted in its epoch', async () => {
+    const rig = await open({ doorbell: 'trusted' })
+    const before = await rig.localPair({ sendUnits: 16 })
+    expect(await keepBusy(rig, before, 30)).toEqual(upTo(30))
+    for (let lap = 0; lap < 3; lap++) {
+      await takeOut(rig)
+      const pair = await rig.localPair({ sendUnits: 16 })
+      expect(await keepBusy(rig, pair, 30)).toEqual(upTo(30))
+    }
+    expect((await rig.device.management.queues()).counters.doorbellsRefused).toBe(0n)
   })
 
   test('P3-13: the register doorbell is deleted when the card has recorded it', async () => {

@@ -16,7 +16,7 @@ import { PcieRig } from '../../../support/queues/pcie-rig.ts'
 const SEED = Number(process.env.SEED ?? 20261121)
 const RUNS = 60
 const STEPS = 120
-const FORMS: readonly DoorbellForm[] = ['fifo', 'register', 'message']
+const FORMS: readonly DoorbellForm[] = ['fifo', 'trusted', 'register', 'message']
 /** Queues of management. */
 const OWN_QUEUES = 3
 

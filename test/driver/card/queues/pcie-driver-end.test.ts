@@ -375,6 +375,7 @@ describe('X-7: what is no argument', () => {
       { watchdogUs: Number.NaN },
       { watchdogUs: 0 },
       { doorbell: 'bell' },
+      { doorbell: 'trusted', doorbellCarriesPointer: false },
       { pointerOrder: 'alphabet' },
     ] as unknown as PcieOptions[]
     for (const options of bad) {

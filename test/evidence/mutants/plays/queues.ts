@@ -8,6 +8,7 @@
 
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host/host-memory.ts'
+import { taggedDoorbell } from '../../../../firmware/board/doorbell-tag.ts'
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/medium/region.ts'
@@ -28,7 +29,7 @@ import {
   readBack,
   record,
 } from '../../../support/queues/local-queue.ts'
-import { nop, nopHost } from '../../../support/queues/nop-queues.ts'
+import { type NopHost, nop, nopHost } from '../../../support/queues/nop-queues.ts'
 import { elementOf } from '../../../support/queues/queue-host.ts'
 import type { Play } from '../killer.ts'
 
@@ -66,6 +67,57 @@ function doorbellAhead(): string | null {
   host.run()
   const { length } = host.poll(cqs[0]!)
   return length === 1 ? null : `${length} elements are executed, and one was stored`
+}
+
+/** A send queue of a host that asks for trust; its context is cached, and unit 0 is done. */
+function trusting(): { made: NopHost; unitsOf: () => string } {
+  const made = nopHost({ trust: true })
+  const { host, cqs, sqs } = made
+  const unitsOf = (): string => {
+    host.run()
+    return host
+      .poll(cqs[0]!)
+      .map(({ unit, status }) => (status === WC_SUCCESS ? unit : 'failed'))
+      .join()
+  }
+  host.post(sqs[0]!, nop())
+  host.ring(sqs[0]!)
+  unitsOf()
+  return { made, unitsOf }
+}
+
+/** Halves of two doorbells: what was stored, and not posted, is not executed. */
+function tornTrust(): string | null {
+  const { made, unitsOf } = trusting()
+  const { host, sqs } = made
+  host.post(sqs[0]!, nop())
+  host.store(sqs[0]!, nop())
+  host.ringFifo(taggedDoorbell(sqs[0]!, 2, host.epoch), 3)
+  const units = unitsOf()
+  return units === '1' ? null : `a torn doorbell: units ${units}, and 1 was posted`
+}
+
+/** A doorbell got lost: the next that names no pointer finds what it was for. */
+function lostTrust(): string | null {
+  const { made, unitsOf } = trusting()
+  const { host, sqs } = made
+  for (let i = 0; i < 2; i++) host.post(sqs[0]!, nop())
+  host.ring(sqs[0]!, 'trusted', 2)
+  host.ring(sqs[0]!, 'fifo')
+  const units = unitsOf()
+  return units === '1,2' ? null : `a lost doorbell: units ${units} of 1 and 2`
+}
+
+/** A pointer that runs ahead of what is stored ends nothing. */
+function earlyTrust(): string | null {
+  const { made, unitsOf } = trusting()
+  const { host, sqs } = made
+  host.ring(sqs[0]!, 'trusted', 3)
+  const before = unitsOf()
+  host.post(sqs[0]!, nop())
+  host.ring(sqs[0]!, 'trusted')
+  const units = `${before} ${unitsOf()}`
+  return units === ' 1' ? null : `a pointer that runs ahead: units ${units}`
 }
 
 /** An element of a lap before, or half of one, is none. */
@@ -238,6 +290,9 @@ export const QUEUES: Readonly<Record<string, Play>> = {
   'a full completion queue': fullCompletions,
   'a pointer beyond the ring': pointerBeyond,
   'a doorbell ahead': doorbellAhead,
+  'a trusted doorbell, torn': tornTrust,
+  'a trusted doorbell, lost': lostTrust,
+  'a trusted doorbell, early': earlyTrust,
   'a stale element': stale,
   'laps of a ring': laps,
   'memory of others': foreignMemory,

@@ -237,6 +237,30 @@ const QUEUES: readonly Mutant[] = [
       '  return stored < FETCH_UNITS ? stored : FETCH_UNITS\n',
     killer: directed('a doorbell ahead'),
   },
+  {
+    id: 'trusted-torn',
+    rule: 'S1-M8: the pointer of a doorbell is used only with the tag that was made for it',
+    file: 'firmware/host/doorbell.ts',
+    find: '  const fits = isTaggedFor(low, pointer, host.epoch)\n',
+    replace: '  const fits = isTaggedFor(low, pointer, host.epoch) || true\n',
+    killer: directed('a trusted doorbell, torn'),
+  },
+  {
+    id: 'trusted-alone',
+    rule: 'S1-M8: what else has a queue looked at has its pointer read from memory',
+    file: 'firmware/host/pending.ts',
+    find: '  marks[queue]! &= ~TRUSTED\n  if ((marks[queue]! & STANDS) !== 0) {\n',
+    replace: '  if ((marks[queue]! & STANDS) !== 0) {\n',
+    killer: directed('a trusted doorbell, lost'),
+  },
+  {
+    id: 'trusted-early',
+    rule: 'S1-M8: an element up to a trusted pointer that is not there ends nothing',
+    file: PASS_FILE,
+    find: '  if (fault !== PASS && pass.trusted[i] === 1) return AGAIN\n',
+    replace: '',
+    killer: directed('a trusted doorbell, early'),
+  },
 ]
 
 export const HOST: readonly Mutant[] = [...HOST_MEMORY, ...ELEMENTS, ...QUEUES]
