@@ -8,6 +8,7 @@
  *     const receipt = await write.persisted     // it is durable
  */
 
+export type { Depths } from '../firmware/wire/capability.ts'
 export {
   ArgumentError,
   EffectUnknown,

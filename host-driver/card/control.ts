@@ -80,6 +80,8 @@ export interface Peer {
   readonly incarnation: number
   /** READs and atomics that the peer takes at once. */
   readonly readDepth: number
+  /** Messages of ours that the peer takes at once, as was agreed; 0, or absent, is any number. */
+  readonly sendDepth?: number
   readonly mac: readonly number[]
   readonly ipv4: readonly number[]
 }
@@ -137,6 +139,7 @@ export class Control implements QueueCalls {
       putU32(body, mad.MODIFY_QP_PSN, peer.psn)
       putU32(body, mad.MODIFY_QP_INCARNATION, peer.incarnation)
       body[mad.MODIFY_QP_DEPTH] = peer.readDepth
+      putU16(body, mad.MODIFY_QP_SEND_DEPTH, peer.sendDepth ?? 0)
       body.set(peer.mac, mad.MODIFY_QP_MAC)
       body.set(peer.ipv4, mad.MODIFY_QP_IPV4)
     }

@@ -142,16 +142,20 @@ export class PcieWay implements Way {
     pair: PcieQueuePair,
     peer: Endpoint,
     management: Management,
-    { random, pathMtu, protectionDomain, clientId }: QueueOptions,
+    { random, pathMtu, protectionDomain, clientId, inbox }: QueueOptions,
   ): Promise<Granted> {
     const peerPsn = random() & 0xffffff
     const mtu = Math.min(pathMtu, this.device.pathMtu)
-    const { number } = pair
-    const granted = await management.connect(number, peerPsn, mtu, protectionDomain, clientId)
+    const { number, depths } = pair
+    const granted = await management.connect(
+      ...([number, peerPsn, mtu, protectionDomain, clientId] as const),
+      { ...depths, receive: Math.min(depths.receive, inbox.entries) },
+    )
     await pair.ready({
       queuePair: granted.queuePair,
       ...{ peerPsn, psn: granted.firstPsn, pathMtu: granted.pathMtu },
       ...{ incarnation: granted.incarnation, readDepth: READ_DEPTH },
+      sendDepth: granted.agreed?.send ?? 0,
       ...{ mac: peer.mac, ipv4: peer.ipv4 },
     })
     return granted

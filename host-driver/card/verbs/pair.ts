@@ -5,6 +5,7 @@
  */
 
 import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
+import type { Depths } from '../../../firmware/wire/capability.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import type { Endpoint } from '../../base/wire.ts'
 import { totalOf } from '../../verbs/work.ts'
@@ -36,6 +37,10 @@ export class PciePair implements PairPort {
     return this.card.type === 'connected'
   }
 
+  get depths(): Depths {
+    return this.card.depths
+  }
+
   get end(): string | null {
     return this.card.end
   }
@@ -50,7 +55,7 @@ export class PciePair implements PairPort {
     throw new ArgumentError(`request ${wrId}: ${opcode} to the local card`)
   }
 
-  async ready(peer: PeerAttributes | null): Promise<void> {
+  async ready(peer: PeerAttributes | null, agreed: Depths | null): Promise<void> {
     if (!this.isConnected) return
     const at = peer?.at ?? this.peer
     if (peer === null || at === null) {
@@ -59,7 +64,7 @@ export class PciePair implements PairPort {
     await this.card.ready({
       ...{ queuePair: peer.destQpNum, peerPsn: peer.rqPsn, psn: peer.sqPsn },
       ...{ pathMtu: peer.pathMtu, incarnation: peer.incarnation, readDepth: READ_DEPTH },
-      ...{ mac: at.mac, ipv4: at.ipv4 },
+      ...{ mac: at.mac, ipv4: at.ipv4, sendDepth: agreed?.send ?? 0 },
     })
   }
 
