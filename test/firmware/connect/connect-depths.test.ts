@@ -150,6 +150,17 @@ describe('S1-M7: what a card tells', () => {
     expect(hexOf(connect(card, { send: 9, receive: 9 }).body)).toBe(hexOf(body))
   })
 
+  test('S1-M7: CONNECT again with other depths is answered as it was, and agreed as it was', () => {
+    const card = served()
+    const first = connect(card, { send: 9, receive: 2 })
+    const again = connect(card, { send: 9, receive: 7 })
+    for (const at of [mad.CONNECT_QP, mad.CONNECT_FIRST_PSN]) {
+      expect(u32(again.body, at)).toBe(u32(first.body, at))
+    }
+    const qp = pairOf(u32(again.body, mad.CONNECT_QP), u32(again.body, mad.CONNECT_FIRST_PSN))
+    expect(asked(card, qp, 10)).toEqual(upTo(2))
+  })
+
   test('S1-M7: a client that keeps to it finds an entry for each of its messages', () => {
     const card = served()
     const qp = byConnect(card, { send: 384, receive: 64 })
