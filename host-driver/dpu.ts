@@ -5,6 +5,7 @@
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 
+import type { Depths } from '../firmware/wire/capability.ts'
 import { copyOf } from './base/bytes.ts'
 import { sleep, waitAtMost } from './base/clock.ts'
 import {
@@ -104,6 +105,14 @@ export class Dpu {
   /** Payload bytes of one packet, as granted; null without a connection. */
   get pathMtu(): number | null {
     return this.connection.current?.granted.pathMtu ?? null
+  }
+
+  /**
+   * Messages that may be on their way at once, to the DPU and from it; no more are sent. Null
+   * without a connection, and where the DPU tells nothing of its queues.
+   */
+  get agreed(): Depths | null {
+    return this.connection.current?.granted.agreed ?? null
   }
 
   /**

@@ -291,6 +291,7 @@ export const FAULTS: readonly FaultRow[] = [
     0,
     'what was asked, or what it waits for, goes on; ask again',
   ),
+  faultRow('QUEUE_DEPTH', 'management', 0, 'a peer without a place to send from, or to receive in'),
 ]
 
 function numberOf(name: string): Fault {
@@ -407,5 +408,6 @@ export const DMA: Fault = numberOf('DMA')
 export const COMPLETION_OVERRUN: Fault = numberOf('COMPLETION_OVERRUN')
 export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')
 export const UNDER_WAY: Fault = numberOf('UNDER_WAY')
+export const QUEUE_DEPTH: Fault = numberOf('QUEUE_DEPTH')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

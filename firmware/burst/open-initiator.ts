@@ -59,6 +59,7 @@ function createInitiator(state: FrameContext, qp: QueuePair, options: InitiatorO
   const requester = createRequester(
     {
       ...{ firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, incarnation, readDepth },
+      sendDepth: qp.sendDepth,
       rnrPatienceUs: RNR_PATIENCE_US,
     },
     {

@@ -8,12 +8,16 @@
  * - A message counts only with our communication id in it, and from REP on with the peer's; the
  *   caller has looked at its form (`cmFault`) and at the address that it came from.
  * - A REP that comes again is answered by RTU again, a DREQ always by DREP: the peer's wait ends.
+ * - A REP that tells of a queue without a place is refused, as such a REQ is (S1-M7).
  * - After the end nothing is sent but that DREP, and nothing is reported twice.
  * - Starting PSNs cross over: our requests begin with the PSN of the REP, the peer's with the one
  *   that our REQ said.
  */
 
+import { type Fault, PASS } from '../board/fault.ts'
+import { depthsFault } from '../transport/depths.ts'
 import { putU32 } from '../wire/bytes.ts'
+import { blankCapability, type Depths, readCapability, readDepths } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 
 /** REQ was sent. */
@@ -74,7 +78,9 @@ export interface Active {
   readonly request: Uint8Array
   /** What the peer granted; read it after EVENT_CONNECTED. */
   readonly rep: cm.CmRep
-  /** Why the peer said no, one of REJECT_*; and what its application said to it. */
+  /** The depths of its queues, if it told them. */
+  told: Depths | null
+  /** Why the peer said no, or we to its REP, one of REJECT_*; and what was said to it. */
   reason: number
   readonly rejection: cm.CmRej
   /** When `tickActive` is wanted, µs; Infinity is never. */
@@ -98,6 +104,7 @@ export function startActive(
     message: new Uint8Array(cm.CM_BYTES),
     request: new Uint8Array(cm.CM_BYTES),
     rep: cm.blankRep(),
+    told: null,
     reason: 0,
     rejection: cm.blankRej(),
     timerUs: nowUs + cm.codedUs(options.timeoutCode),
@@ -189,6 +196,9 @@ function takeRep(active: Active, bytes: Uint8Array, at: number, ids: cm.CmIds): 
   if (active.phase !== ACTIVE_REQUESTING) return EVENT_NONE
   cm.readRep(rep, bytes, at)
   if (rep.qpn < 2 || rep.localId === 0) return rejectRep(active, cm.REJECT_NO_QP)
+  active.told = depthsOfRep(rep)
+  const fault = active.told === null ? PASS : depthsFault(active.told)
+  if (fault !== PASS) return rejectRep(active, cm.REJECT_CONSUMER, fault)
   active.phase = ACTIVE_CONNECTED
   active.timerUs = Infinity
   sendRtu(active)
@@ -202,14 +212,19 @@ function sendRtu(active: Active): void {
   active.send(message)
 }
 
-/** Refuses the REP, for what it says. */
-function rejectRep(active: Active, reason: number): number {
-  sendRej(active, {
-    ...cm.blankRej(),
-    message: cm.MESSAGE_REP,
-    reason,
-    remoteId: active.rep.localId,
-  })
+/** What the capability block of a REP tells, if there is one and it does. */
+function depthsOfRep({ privateData }: cm.CmRep): Depths | null {
+  const { length } = privateData
+  if (!readCapability(blankCapability(), privateData, 0, length)) return null
+  return readDepths(privateData, 0, length)
+}
+
+/** Refuses the REP, for what it says; for reason 28 the private data has the number of a fault. */
+function rejectRep(active: Active, reason: number, code: Fault = PASS): number {
+  const { rejection } = active
+  Object.assign(rejection, { message: cm.MESSAGE_REP, reason, remoteId: active.rep.localId })
+  rejection.privateData[0] = code
+  sendRej(active, rejection)
   active.reason = reason
   return endActive(active, EVENT_REJECTED)
 }

@@ -15,6 +15,7 @@ import type { RefusalContext } from '../burst/context.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
+import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   freeNumber,
@@ -24,7 +25,12 @@ import {
   type QueuePairOptions,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
-import { blankCapability, readCapability, writeCapability } from '../wire/capability.ts'
+import {
+  blankCapability,
+  readCapability,
+  writeCapability,
+  writeClientDepths,
+} from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { ETH_DESTINATION, ETH_SOURCE, ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
@@ -138,6 +144,7 @@ function requestConnection(state: CmContext, link: Link): void {
     clientHigh: target.clientHigh,
     clientLow: target.clientLow,
   })
+  writeClientDepths(userData, 0, CARD_DEPTHS)
   const { mac, ipv4, ipv6 } = state.facts
   link.active = startActive(
     {
@@ -224,7 +231,7 @@ function after(state: ConnectContext, link: Link, event: number): void {
 /** REP came: the place gets the queue pair that it was held for. */
 function establish(state: ConnectContext, link: Link): void {
   const { connection, target, active } = link
-  const { rep } = active!
+  const { rep, told } = active!
   const held = connection.qp!
   const block = blankCapability()
   const speaks = readCapability(block, rep.privateData, 0, rep.privateData.length)
@@ -236,6 +243,7 @@ function establish(state: ConnectContext, link: Link): void {
     protectionDomain: target.protectionDomain,
     expectedPsn: held.firstPsn,
     requesterPsn: rep.startingPsn as Psn,
+    sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     speaksPersist: speaks,
   })
   prepareLink(state, link, qp)

@@ -7,6 +7,13 @@
 
 import type { BoardState } from '../board/context.ts'
 import { type Fault, PASS } from '../board/fault.ts'
+import { depthsFault } from '../transport/depths.ts'
+import {
+  blankCapability,
+  type Depths,
+  readCapability,
+  readClientDepths,
+} from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
@@ -41,7 +48,21 @@ export function judgeReq(call: Call, req: cm.CmReq, service: Service | null): Re
   }
   // A service is published on a part that serves, and its region stays: only commits may be over.
   const { closed } = state.commit
-  return closed === PASS ? null : refusal(cm.REJECT_CONSUMER, -1, closed)
+  const fault = closed === PASS ? reqDepthsFault(req) : closed
+  return fault === PASS ? null : refusal(cm.REJECT_CONSUMER, -1, fault)
+}
+
+/** Who tells of a queue without a place is refused; who tells of none is not. */
+function reqDepthsFault(req: cm.CmReq): Fault {
+  const told = depthsOfReq(req)
+  return told === null ? PASS : depthsFault(told)
+}
+
+/** What the capability block of a REQ tells, if there is one and it does. */
+export function depthsOfReq({ privateData }: cm.CmReq): Depths | null {
+  const at = cm.IP_CM_USER
+  if (!readCapability(blankCapability(), privateData, at, cm.USER_BYTES_REQ)) return null
+  return readClientDepths(privateData, at)
 }
 
 /** Is the GID the address at `at` of the packet: an IPv6 address, or a mapped IPv4 one? */

@@ -23,6 +23,7 @@ import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../board/lim
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
+import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
 import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
@@ -30,7 +31,7 @@ import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
 import type { ConnectContext, Connection, Service } from './context.ts'
-import { judgeReq, type Refusal, refusal } from './judge.ts'
+import { depthsOfReq, judgeReq, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
 import { describeService, findService, regionOfService } from './services.ts'
@@ -126,6 +127,7 @@ function acceptRequest(
   const user = req.privateData
   const speaks = readCapability(block, user, cm.IP_CM_USER, cm.USER_BYTES_REQ)
   const client = speaks ? block : null
+  const told = depthsOfReq(req)
   if (client !== null) endOlder(state, req, client.incarnation)
   const qp = openPair(state, number, {
     peerNumber: req.qpn,
@@ -136,6 +138,7 @@ function acceptRequest(
     protectionDomain: region.protectionDomain,
     expectedPsn: (random32(state) & 0xffffff) as Psn,
     requesterPsn: req.startingPsn as Psn,
+    sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     speaksPersist: speaks,
     rights: service.rights,
   })
@@ -152,7 +155,7 @@ function acceptRequest(
   connection.periodUs = Math.min(Math.max(periodUs, PERIOD_US_MIN), PERIOD_US_MAX)
   arm(state, connection, connection.periodUs)
   const rep = replyOf(state, connection, qp, req)
-  const who = { client, sessionId: connection.localId }
+  const who = { client, sessionId: connection.localId, tellsDepths: told !== null }
   describeService(state, service, region, who, rep.privateData)
   cm.writeCmHeader(connection.reply, 0, { ...call.header, status: 0, attribute: cm.CM_REP })
   cm.writeRep(connection.reply, cm.CM_BODY, rep)

@@ -27,6 +27,7 @@ import {
   type Region,
 } from '../medium/region.ts'
 import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
+import { CARD_DEPTHS } from '../transport/depths.ts'
 import {
   blankCapability,
   type Capability,
@@ -39,6 +40,7 @@ import {
   FEATURE_PREFETCH,
   FEATURE_STATUS,
   writeCapability,
+  writeDepths,
   writeGeometry,
 } from '../wire/capability.ts'
 import { SERVICE_HIGH, SERVICE_TCP } from '../wire/cm.ts'
@@ -124,6 +126,8 @@ interface Answerer {
   /** The block of the client, or null for a plain RoCEv2 one. */
   readonly client: Capability | null
   readonly sessionId: number
+  /** It told the depths of its queues, and so is told ours. */
+  readonly tellsDepths: boolean
 }
 
 /** Writes what the client is told of the region into the private data of its REP. */
@@ -188,6 +192,7 @@ function describeCapability(
     clientLow,
   })
   writeGeometry(into, 0, region)
+  if (who.tellsDepths) writeDepths(into, 0, CARD_DEPTHS)
 }
 
 /** The capacity's logarithm where it is a power of two, else 0: then OPEN tells it. */

@@ -59,6 +59,7 @@ import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
+import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -69,6 +70,7 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
+import type { Depths } from '../wire/capability.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
 import type { WireState } from '../wire/context.ts'
 import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
@@ -425,6 +427,9 @@ function connect(call: Call): Fault {
   const mtu = u16(bytes, at + mad.CONNECT_PATH_MTU)
   // Our own host has local queue pairs, and needs no wire to itself.
   if (call.packet === null || !isMtu(mtu) || !isPeer(peerNumber)) return REQUEST
+  const told = toldDepths(call)
+  const fault = told === null ? PASS : depthsFault(told)
+  if (fault !== PASS) return fault
   const options = {
     peerNumber,
     clientHigh: u32(bytes, at + mad.CONNECT_CLIENT_ID_HIGH),
@@ -433,6 +438,7 @@ function connect(call: Call): Fault {
     protectionDomain: u16(bytes, at + mad.CONNECT_DOMAIN),
     expectedPsn: (random32(state) & 0xffffff) as Psn,
     requesterPsn: (u32(bytes, at + mad.CONNECT_CLIENT_PSN) & 0xffffff) as Psn,
+    sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
   }
   let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
   if (qp === null) {
@@ -451,7 +457,16 @@ function connect(call: Call): Fault {
   putU32(bytes, to + mad.CONNECT_FIRST_PSN, qp.expectedPsn)
   putU32(bytes, to + mad.CONNECT_INCARNATION, state.incarnation)
   putU16(bytes, to + mad.CONNECT_GRANTED_MTU, qp.pathMtu)
+  putU16(bytes, to + mad.CONNECT_SEND_DEPTH, told === null ? 0 : CARD_DEPTHS.send)
+  putU16(bytes, to + mad.CONNECT_RECEIVE_DEPTH, told === null ? 0 : CARD_DEPTHS.receive)
   return PASS
+}
+
+/** The depths of the client's queues; null where it tells none, as older ones do. */
+function toldDepths({ bytes, at }: Call): Depths | null {
+  const send = u16(bytes, at + mad.CONNECT_CLIENT_SEND_DEPTH)
+  const receive = u16(bytes, at + mad.CONNECT_CLIENT_RECEIVE_DEPTH)
+  return send === 0 && receive === 0 ? null : { send, receive }
 }
 
 function existingPair(

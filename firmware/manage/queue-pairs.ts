@@ -339,6 +339,7 @@ function readyPair({ state, bytes, at }: Call, number: number): Fault {
     pathMtu: u16(bytes, at + mad.MODIFY_QP_MTU),
     incarnation: u32(bytes, at + mad.MODIFY_QP_INCARNATION),
     readDepth: bytes[at + mad.MODIFY_QP_DEPTH]!,
+    sendDepth: u16(bytes, at + mad.MODIFY_QP_SEND_DEPTH),
     macAt: at + mad.MODIFY_QP_MAC,
     ipv4At: at + mad.MODIFY_QP_IPV4,
   })

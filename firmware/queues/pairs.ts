@@ -95,6 +95,8 @@ interface PairOptions {
   readonly incarnation: number
   /** READs, atomics and FLUSHes of ours that it keeps at once. */
   readonly readDepth: number
+  /** Messages of ours that it takes at once, as was agreed; 0 where it told nothing. */
+  readonly sendDepth: number
   /** Where its Ethernet address and its IPv4 address lie in packet memory. */
   readonly macAt: number
   readonly ipv4At: number
@@ -113,6 +115,7 @@ export function readyHostPair(state: RefusalContext, number: number, options: Pa
     protectionDomain: held.protectionDomain,
     expectedPsn: options.peerPsn as Psn,
     requesterPsn: options.psn as Psn,
+    sendDepth: options.sendDepth,
     speaksPersist: options.incarnation !== 0,
   })
   // Nobody takes its number before the host has closed it, also when it has failed.

@@ -60,6 +60,7 @@ import {
   FETCH_ADD,
   FLUSH,
   fail,
+  freeDepth,
   isBatchMember,
   isHeldMember,
   isOrdered,
@@ -211,6 +212,7 @@ function taken(q: Requester, request: Request, nowUs: number): void {
     if (!request.received) setReceived(q, request, nowUs)
     return
   }
+  freeDepth(q, request)
   request.received = true
   resolveRequest(q, request, request.refusal === 0 ? 'SUCCESS' : 'GENERAL_ERR')
 }
@@ -303,12 +305,6 @@ function answered(q: Requester, request: Request, status: WcStatus, nowUs: numbe
   request.received = true
   resolveRequest(q, request, status)
   release(q)
-}
-
-function freeDepth(q: Requester, request: Request): void {
-  if (!request.out) return
-  request.out = false
-  q.readsOut--
 }
 
 /** Also the response to FLUSH and ATOMIC WRITE, which is that of a READ of no bytes. */

@@ -90,6 +90,8 @@ export interface QueuePair extends Party {
   readonly firstPsn: Psn
   /** PSN of our first request to the peer (wire-format 3.2). */
   requesterPsn: Psn
+  /** Messages of ours that the peer takes at once, as was agreed; 0 where it told nothing. */
+  readonly sendDepth: number
   /** The peer knows our operations, and is told of durability by PERSIST_ACK. */
   readonly speaksPersist: boolean
   /** Whether its place may be given to another before it is closed: HOLD_*. */
@@ -322,6 +324,8 @@ export interface QueuePairOptions {
   readonly expectedPsn: Psn
   /** PSN of our first request to the peer; 0 where we never make one. */
   readonly requesterPsn?: Psn
+  /** Messages of ours that the peer takes at once; 0, or absent, where it told nothing. */
+  readonly sendDepth?: number
   /** The peer knows our operations: WRITE_PERSIST, PERSIST_ACK. A control call's client does. */
   readonly speaksPersist?: boolean
   /** Access flags (medium/region.ts) that it has at the most; all of them if absent. */
@@ -392,6 +396,7 @@ export function createQueuePair(
     protectionDomain: options.protectionDomain,
     firstPsn: options.expectedPsn,
     requesterPsn: options.requesterPsn ?? (0 as Psn),
+    sendDepth: options.sendDepth ?? 0,
     speaksPersist: options.speaksPersist ?? true,
     rights: options.rights ?? ALL_RIGHTS,
     hold: HOLD_NONE,

@@ -68,6 +68,11 @@ export function needsDepth(kind: RequestKind): boolean {
   return kind >= READ && kind < PERSIST_QUERY
 }
 
+/** Does it take a receive of the responder? */
+export function takesReceive(kind: RequestKind): boolean {
+  return kind >= WRITE_IMM && kind <= SEND_INV
+}
+
 /** The batch of a request that belongs to none. */
 export const NO_BATCH = -1
 
@@ -148,7 +153,7 @@ export interface Request {
   /** When its PERSIST_ACK is asked for again, µs, and how often that was done. */
   persistAtUs: number
   persistTries: number
-  /** It is on its way and counts against `readDepth`. */
+  /** It is on its way and counts against `readDepth`, or against `sendDepth`. */
   out: boolean
 }
 
@@ -177,6 +182,8 @@ export interface RequesterOptions {
   readonly depth?: number
   /** Ordered requests that may be unanswered at once: the responder's depth, 1 or more. */
   readonly readDepth?: number
+  /** Messages that take a receive and may be unacknowledged at once, 1 or more; any number if 0. */
+  readonly sendDepth?: number
   /** Local ACK timeout code t: 4.096 µs * 2^t, 0 is never (IBTA 9.9.2). */
   readonly ackTimeoutCode?: number
   /** Tries after the first one, without any progress between them. */
@@ -224,6 +231,7 @@ export interface Requester {
   readonly window: number
   readonly depth: number
   readonly readDepth: number
+  readonly sendDepth: number
   readonly ackTimeoutUs: number
   readonly retryCount: number
   readonly rnrRetryCount: number
@@ -250,9 +258,10 @@ export interface Requester {
   cursorPsn: number
   highPsn: number
   nextPsn: number
-  /** Packets since the last one that asks for an answer; requests that count against the depth. */
+  /** Packets since the last one that asks for an answer; requests that count against each depth. */
   sinceAck: number
   readsOut: number
+  sendsOut: number
   /** Place of the last record that ended a burst of a batch, -1 before the first. */
   burstEnd: number
   /** No record before this place will be asked for again by itself. */
@@ -287,6 +296,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     depth,
     // A responder that grants none says so itself, by a NAK; with none here nothing would ever go.
     readDepth: Math.max(1, options.readDepth ?? 16),
+    sendDepth: options.sendDepth || Infinity,
     ackTimeoutUs: code === 0 ? Infinity : 4.096 * 2 ** code,
     retryCount: options.retryCount ?? 7,
     rnrRetryCount: options.rnrRetryCount ?? 7,
@@ -311,6 +321,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     nextPsn: options.firstPsn,
     sinceAck: 0,
     readsOut: 0,
+    sendsOut: 0,
     burstEnd: -1,
     asked: 0,
     openWindow: window,
@@ -481,7 +492,7 @@ export function isHeldMember(request: Request): boolean {
 export function withdraw(q: Requester, place: number, count: number): void {
   const first = requestAt(q, place)
   let psn = first.firstPsn
-  if (first.out) q.readsOut--
+  freeDepth(q, first)
   // A burst begins when the one before has ended: no other is waited for.
   if (q.burstEnd >= place) q.burstEnd = -1
   q.counts.packets--
@@ -501,6 +512,14 @@ export function withdraw(q: Requester, place: number, count: number): void {
   // Whether one that is on its way asks for an answer was not kept: the next one does.
   q.sinceAck = q.openWindow
   if (q.cursorPsn === q.unackedPsn) q.ackTimerUs = Infinity
+}
+
+/** It counts against no depth any more. */
+export function freeDepth(q: Requester, request: Request): void {
+  if (!request.out) return
+  request.out = false
+  if (takesReceive(request.kind)) q.sendsOut--
+  else q.readsOut--
 }
 
 // ---- ends --------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@
  *   burst begins when the one before has its status.
  * - At most `readDepth` ordered requests are unanswered (IBTA 9.7.4.1); a fenced request is not
  *   begun while one is.
+ * - At most `sendDepth` messages that take a receive are unacknowledged (S1-M7): as many as were
+ *   agreed with the peer.
  * - Whatever waits has a timer, and every timer has a last try: nothing waits forever, except for a
  *   responder that says so itself (RNR retry count 7).
  */
@@ -27,6 +29,7 @@ import {
   type Request,
   type Requester,
   requestAt,
+  takesReceive,
   WRITE_PERSIST,
 } from './requester.ts'
 
@@ -84,17 +87,21 @@ function send(
   if (needsDepth(request.kind)) {
     request.out = true
     q.readsOut++
+  } else if (takesReceive(request.kind) && !request.out) {
+    request.out = true
+    q.sendsOut++
   }
   if (q.ackTimerUs === Infinity) q.ackTimerUs = nowUs + q.ackTimeoutUs
   q.hooks.emit(request, index, psn, ackRequest)
 }
 
 /**
- * Depth, fence, the burst before, and memory: no record ends so far behind one that is still
+ * Depths, fence, the burst before, and memory: no record ends so far behind one that is still
  * unresolved that the responder would forget the older. Of a burst it remembers the end.
  */
 function mayGo(q: Requester, request: Request, index: number): boolean {
   if (needsDepth(request.kind) && q.readsOut >= q.readDepth) return false
+  if (takesReceive(request.kind) && !request.out && q.sendsOut >= q.sendDepth) return false
   if (request.fenced && index === 0 && q.readsOut > 0) return false
   if (isBatchMember(request) && q.cursor > q.burstEnd && burstWaits(q)) return false
   if (q.asked < q.head) q.asked = q.head
@@ -127,6 +134,7 @@ function windowAllows(q: Requester, psnCount: number): boolean {
 export function rewind(q: Requester): void {
   for (let i = q.unacked; i <= q.cursor && i < q.tail; i++) requestAt(q, i).out = false
   q.readsOut = 0
+  q.sendsOut = 0
   q.cursor = q.unacked
   q.cursorPsn = q.unackedPsn
 }

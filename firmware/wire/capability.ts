@@ -1,7 +1,7 @@
 /**
  * The capability block: how two peers of ours find each other in the private data of REQ and REP
  * (wire-format 7.8). 48 bytes, 8 more that name the client, and in a REP 12 more that tell the
- * shape of a region of records; big-endian.
+ * shape of a region of records, and 4 more with the depths of the queues; big-endian.
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
@@ -17,7 +17,7 @@
  * 28|slot lg2|block lo|block hi|batch -1|
  *   +--------+--------+--------+--------+
  * 32|            incarnation            |
- * 36|     durable sequence (8 bytes)    |
+ * 36|     durable sequence (8 bytes)    |   in a REQ, with feature 256: the depths
  * 44|            session id             |
  *   +--------+--------+--------+--------+
  * 48|        client id (8 bytes)        |   with 14 words; 0 is no client
@@ -26,10 +26,14 @@
  * 60|              capacity             |
  * 64| copies |  kind  |      flags      |
  *   +--------+--------+--------+--------+
+ * 68|   send depth    |  receive depth  |   with 18 words and feature 256
+ *   +--------+--------+--------+--------+
  *
  * Invariant: a block is believed by its magic, its version and a length that holds the
  * fixed part; words beyond those that are known are passed over. Without a block, or with zeros in
- * its place, the peer is a plain RoCEv2 one and gets standard operations only.
+ * its place, the peer is a plain RoCEv2 one and gets standard operations only. Depths are believed
+ * with their feature and inside of the block. A REQ has no room behind the client's id: they stand
+ * where a client, of which nothing is durable, has nothing to say.
  */
 
 import { putU16, putU32, u16, u32 } from './bytes.ts'
@@ -42,6 +46,8 @@ const WORDS_FIXED = 12
 const WORDS = 14
 /** Words with the shape of the region. */
 const WORDS_GEOMETRY = 17
+/** Words with the depths behind it. */
+const WORDS_DEPTHS = 18
 
 const FEATURES = 6
 const RKEY = 8
@@ -60,6 +66,9 @@ const CAPACITY = 60
 const COPIES = 64
 const KIND = 65
 const FLAGS = 66
+/** Send depth, and two bytes behind it receive depth: of a client, and behind a region's shape. */
+const DEPTHS_REQ = DURABLE
+const DEPTHS_REP = 68
 
 /** Features. WRITE_PERSIST and its answer; the bitmap of a PERSIST_ACK; batches of records. */
 export const FEATURE_PERSIST = 1
@@ -71,6 +80,8 @@ export const FEATURE_PREFETCH = 16
 export const FEATURE_BLOCK_SIZE = 32
 export const FEATURE_DURABLE_ACK = 64
 export const FEATURE_LINUX_FLUSH = 128
+/** The depths of the queues are told. */
+export const FEATURE_DEPTHS = 256
 
 export interface Capability {
   features: number
@@ -207,4 +218,55 @@ export function writeGeometry(bytes: Uint8Array, at: number, from: Geometry): vo
   bytes[at + COPIES] = from.copies
   bytes[at + KIND] = from.kind
   putU16(bytes, at + FLAGS, from.flags)
+}
+
+/** How deep the queues of a pair are, in messages that take a receive. */
+export interface Depths {
+  /** That it may have on their way at once, */
+  readonly send: number
+  /** and that it takes at once. */
+  readonly receive: number
+}
+
+/** The most that a block can tell. */
+export const DEPTH_TOLD_MAX = 0xffff
+
+/** The depths in a client's block that `readCapability` has found; null where it tells none. */
+export function readClientDepths(bytes: Uint8Array, at: number): Depths | null {
+  return tellsDepths(bytes, at) ? depthsAt(bytes, at + DEPTHS_REQ) : null
+}
+
+/**
+ * The depths behind a block that `readCapability` has found; null where it tells none, or says that
+ * it did and is too short.
+ */
+export function readDepths(bytes: Uint8Array, at: number, length: number): Depths | null {
+  const words = bytes[at + 5]!
+  const whole = words >= WORDS_DEPTHS && words * 4 <= length
+  return whole && tellsDepths(bytes, at) ? depthsAt(bytes, at + DEPTHS_REP) : null
+}
+
+function tellsDepths(bytes: Uint8Array, at: number): boolean {
+  return (u16(bytes, at + FEATURES) & FEATURE_DEPTHS) !== 0
+}
+
+function depthsAt(bytes: Uint8Array, at: number): Depths {
+  return { send: u16(bytes, at), receive: u16(bytes, at + 2) }
+}
+
+/** Adds the depths to a client's block that `writeCapability` has written. */
+export function writeClientDepths(bytes: Uint8Array, at: number, from: Depths): void {
+  putDepths(bytes, at, DEPTHS_REQ, from)
+}
+
+/** Adds the depths to a block that `writeGeometry` has written: 72 bytes in all. */
+export function writeDepths(bytes: Uint8Array, at: number, from: Depths): void {
+  bytes[at + 5] = WORDS_DEPTHS
+  putDepths(bytes, at, DEPTHS_REP, from)
+}
+
+function putDepths(bytes: Uint8Array, at: number, to: number, { send, receive }: Depths): void {
+  putU16(bytes, at + FEATURES, u16(bytes, at + FEATURES) | FEATURE_DEPTHS)
+  putU16(bytes, at + to, Math.min(send, DEPTH_TOLD_MAX))
+  putU16(bytes, at + to + 2, Math.min(receive, DEPTH_TOLD_MAX))
 }

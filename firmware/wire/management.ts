@@ -229,9 +229,11 @@ export const REGION_WRITE_PERSIST = 2
  * CONNECT (SET)
  *
  *    0 client QPN u32    4 starting PSN of the client u32   8 path MTU u16
- *   10 protection domain u16                               16 client id u64
+ *   10 protection domain u16   12 send depth u16, 14 receive depth u16; 0 and 0 tell nothing
+ *   16 client id u64
  *   24 our QPN u32      28 PSN of the client's first request u32
  *   32 incarnation u32  36 path MTU u16
+ *   38 our send depth u16, 40 our receive depth u16; 0 and 0 where the client told nothing
  *
  * DISCONNECT (SET): 0 our QPN u32   4 client QPN u32
  */
@@ -239,12 +241,16 @@ export const CONNECT_CLIENT_QP = 0
 export const CONNECT_CLIENT_PSN = 4
 export const CONNECT_PATH_MTU = 8
 export const CONNECT_DOMAIN = 10
+export const CONNECT_CLIENT_SEND_DEPTH = 12
+export const CONNECT_CLIENT_RECEIVE_DEPTH = 14
 export const CONNECT_CLIENT_ID_HIGH = 16
 export const CONNECT_CLIENT_ID_LOW = 20
 export const CONNECT_QP = 24
 export const CONNECT_FIRST_PSN = 28
 export const CONNECT_INCARNATION = 32
 export const CONNECT_GRANTED_MTU = 36
+export const CONNECT_SEND_DEPTH = 38
+export const CONNECT_RECEIVE_DEPTH = 40
 export const DISCONNECT_QP = 0
 export const DISCONNECT_CLIENT_QP = 4
 
@@ -478,6 +484,7 @@ export const CACHE_CAPACITY = 8
  *                   0 send queue u32    4 state u8    6 path MTU u16    8 peer's QPN u32
  *                  12 PSN of the peer's first request u32   16 PSN of ours u32
  *                  20 incarnation u32, 0 where the peer sends no PERSIST_ACK   24 READ depth u8
+ *                  26 messages that the peer takes at once u16, 0 where it told nothing
  *                  28 MAC, six bytes   36 IPv4, four bytes
  *
  * DESTROY (SET): a queue pair with both queues, or a completion queue.   0 queue u32
@@ -507,6 +514,7 @@ export const MODIFY_QP_PEER_PSN = 12
 export const MODIFY_QP_PSN = 16
 export const MODIFY_QP_INCARNATION = 20
 export const MODIFY_QP_DEPTH = 24
+export const MODIFY_QP_SEND_DEPTH = 26
 export const MODIFY_QP_MAC = 28
 export const MODIFY_QP_IPV4 = 36
 export const DESTROY_QUEUE = 0

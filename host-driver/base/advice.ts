@@ -47,6 +47,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   REGIONS_FULL: 'Use a region that is there.',
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
   QUEUE_PAIRS_FULL: 'Close connections that are not needed any more.',
+  QUEUE_DEPTH: 'Give both queues of the pair a place or more, at both ends.',
   SERVICES_FULL: 'Withdraw a port that nobody needs any more.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',

@@ -83,6 +83,8 @@ export interface Peer {
   readonly incarnation: number
   /** READs and atomics that the peer takes at once. */
   readonly readDepth: number
+  /** Messages of ours that the peer takes at once, as was agreed; 0, or absent, is any number. */
+  readonly sendDepth?: number
   readonly mac: readonly number[]
   readonly ipv4: readonly number[]
 }
@@ -93,7 +95,8 @@ const READ_DEPTH: number = RESPONDER_RESOURCES
 /** The peer that granted a connection, at its place; its first request has that PSN. */
 export function peerOf(granted: Granted, peerPsn: number, { mac, ipv4 }: Endpoint): Peer {
   const { queuePair, firstPsn: psn, pathMtu, incarnation } = granted
-  return { queuePair, peerPsn, psn, pathMtu, incarnation, readDepth: READ_DEPTH, mac, ipv4 }
+  const depths = { readDepth: READ_DEPTH, sendDepth: granted.agreed?.send ?? 0 }
+  return { queuePair, peerPsn, psn, pathMtu, incarnation, ...depths, mac, ipv4 }
 }
 
 export class Control implements QueueCalls {
@@ -147,6 +150,7 @@ export class Control implements QueueCalls {
       putU32(body, mad.MODIFY_QP_PSN, peer.psn)
       putU32(body, mad.MODIFY_QP_INCARNATION, peer.incarnation)
       body[mad.MODIFY_QP_DEPTH] = peer.readDepth
+      putU16(body, mad.MODIFY_QP_SEND_DEPTH, peer.sendDepth ?? 0)
       body.set(peer.mac, mad.MODIFY_QP_MAC)
       body.set(peer.ipv4, mad.MODIFY_QP_IPV4)
     }

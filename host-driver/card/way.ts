@@ -141,12 +141,15 @@ export class PcieWay implements Way {
     pair: PcieQueuePair,
     peer: Endpoint,
     management: Management,
-    { random, pathMtu, protectionDomain, clientId }: QueueOptions,
+    { random, pathMtu, protectionDomain, clientId, inbox }: QueueOptions,
   ): Promise<Granted> {
     const peerPsn = random() & 0xffffff
     const mtu = Math.min(pathMtu, this.device.pathMtu)
-    const { number } = pair
-    const granted = await management.connect(number, peerPsn, mtu, protectionDomain, clientId)
+    const { number, depths } = pair
+    const granted = await management.connect(
+      ...([number, peerPsn, mtu, protectionDomain, clientId] as const),
+      { ...depths, receive: Math.min(depths.receive, inbox.entries) },
+    )
     await pair.ready(peerOf(granted, peerPsn, peer))
     return granted
   }

@@ -18,7 +18,9 @@ import {
   REGIONS,
   SLOTS_MAX,
 } from '../../firmware/board/limits.ts'
+import { agreedDepths, depthsFault } from '../../firmware/transport/depths.ts'
 import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
+import { DEPTH_TOLD_MAX, type Depths } from '../../firmware/wire/capability.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { addressBytes } from '../base/addresses.ts'
 import { adviceFor } from '../base/advice.ts'
@@ -198,6 +200,10 @@ export interface Granted {
   readonly firstPsn: number
   readonly incarnation: number
   readonly pathMtu: number
+  /** Depths of the DPU's queues; null, or absent, where it tells none. */
+  readonly told?: Depths | null
+  /** Messages that may be on their way at once, to the DPU and from it; likewise. */
+  readonly agreed?: Depths | null
 }
 
 /** What a part of a full scan found. */
@@ -357,17 +363,23 @@ export class Management {
     pathMtu: number,
     protectionDomain: number,
     clientId: bigint,
+    depths: Depths | null = null,
   ): Promise<Granted> {
     const body = bodyOf([mad.CONNECT_CLIENT_QP, clientQp], [mad.CONNECT_CLIENT_PSN, psn])
+    putU16(body, mad.CONNECT_CLIENT_SEND_DEPTH, tellable(depths?.send))
+    putU16(body, mad.CONNECT_CLIENT_RECEIVE_DEPTH, tellable(depths?.receive))
     putU16(body, mad.CONNECT_PATH_MTU, pathMtu)
     putU16(body, mad.CONNECT_DOMAIN, protectionDomain)
     putU64(body, mad.CONNECT_CLIENT_ID_HIGH, clientId)
     const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
+    const told = toldDepths(answer)
     const granted = {
       queuePair: u32(answer, mad.CONNECT_QP),
       firstPsn: u32(answer, mad.CONNECT_FIRST_PSN),
       incarnation: u32(answer, mad.CONNECT_INCARNATION),
       pathMtu: u16(answer, mad.CONNECT_GRANTED_MTU),
+      told,
+      agreed: depths !== null && told !== null ? agreedDepths(depths, told) : null,
     }
     checkGrant(granted, pathMtu)
     return granted
@@ -611,11 +623,24 @@ function namedBody(name: string, protectionDomain: number): Uint8Array {
 }
 
 /** No packets can be made for a connection that is not one: throws PERDURE_UNREACHABLE. */
-function checkGrant({ queuePair, firstPsn, pathMtu }: Granted, asked: number): void {
+function checkGrant({ queuePair, firstPsn, pathMtu, told }: Granted, asked: number): void {
+  if (told && depthsFault(told) !== PASS) throw new RefusedError('QUEUE_DEPTH', 0, 'connect')
   const fits = PATH_MTUS.includes(pathMtu) && pathMtu <= asked
   if (fits && queuePair < 2 ** 24 && firstPsn < 2 ** 24) return
   const what = `queue pair ${queuePair}, PSN ${firstPsn}, path MTU ${pathMtu}`
   throw new PerdureError('PERDURE_UNREACHABLE', `connect: the DPU grants what cannot be: ${what}`)
+}
+
+/** A depth as it is told; 0 is none. */
+function tellable(depth = 0): number {
+  return Math.min(depth, DEPTH_TOLD_MAX)
+}
+
+/** What the answer to a CONNECT says; null where the DPU tells nothing, as older ones do. */
+function toldDepths(answer: Uint8Array): Depths | null {
+  const send = u16(answer, mad.CONNECT_SEND_DEPTH)
+  const receive = u16(answer, mad.CONNECT_RECEIVE_DEPTH)
+  return send === 0 && receive === 0 ? null : { send, receive }
 }
 
 function unreachable(what: string, timeoutUs: number, tried: string): PerdureError {

@@ -70,7 +70,7 @@ interface Posted {
 }
 
 /** Jobs that may be unresolved at once: a batch, and what goes along with it. */
-const DEPTH = BATCH_RECORDS_MAX + 128
+export const JOBS_DEPTH: number = BATCH_RECORDS_MAX + 128
 
 export class QueuePair implements JobQueue {
   readonly batchMax: number = BATCH_RECORDS_MAX
@@ -108,7 +108,10 @@ export class QueuePair implements JobQueue {
       : null
     this.hearsStatus = receive?.notices !== undefined
     this.requester = createRequester(
-      { ...options, firstPsn, pathMtu, incarnation, depth: DEPTH },
+      {
+        ...{ ...options, firstPsn, pathMtu, incarnation, depth: JOBS_DEPTH },
+        sendDepth: granted.agreed?.send ?? 0,
+      },
       {
         emit: (request, index, psn, ackRequest) => this.emit(request, index, psn, ackRequest),
         received: (request) => this.jobs.get(request.tag)!.job.received(),

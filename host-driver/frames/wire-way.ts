@@ -9,7 +9,7 @@ import { RECORD_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Management } from '../control/management.ts'
 import type { VerbsWay } from '../way/verbs-way.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'
-import { QueuePair } from './queue-pair.ts'
+import { JOBS_DEPTH, QueuePair } from './queue-pair.ts'
 import { Session } from './session.ts'
 import { WireVerbs } from './verbs/verbs.ts'
 
@@ -25,7 +25,10 @@ export class WireWay extends Session implements Way {
     const { ackTimeoutCode, persistTimeoutUs, inbox, notices } = options
     const number = 0x10 + (random() % 0xffff00)
     const firstPsn = random() & 0xffffff
-    const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
+    const granted = await management.connect(
+      ...([number, firstPsn, pathMtu, protectionDomain, clientId] as const),
+      { send: JOBS_DEPTH, receive: inbox.entries },
+    )
     const receive = { inbox, firstPsn, ...(notices && { notices }) }
     return new QueuePair(this, number, granted, {
       ...{ ackTimeoutCode, persistTimeoutUs, receive, management },

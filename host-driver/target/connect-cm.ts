@@ -22,11 +22,13 @@ import {
   takeMessage,
   tickActive,
 } from '../../firmware/connect/active.ts'
+import { agreedDepths } from '../../firmware/transport/depths.ts'
 import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import {
   blankCapability,
   CAPABILITY_BYTES,
   type Capability,
+  type Depths,
   FEATURE_BATCHES,
   FEATURE_BLOCK_SIZE,
   FEATURE_PERSIST,
@@ -35,6 +37,7 @@ import {
   FEATURE_STATUS,
   readCapability,
   writeCapability,
+  writeClientDepths,
 } from '../../firmware/wire/capability.ts'
 import * as cm from '../../firmware/wire/cm.ts'
 import { blankDeth, DETH_BYTES, writeDeth } from '../../firmware/wire/deth.ts'
@@ -63,6 +66,8 @@ export interface PortOptions {
   readonly firstPsn?: number
   /** Whether the REQ shows our capability block; true by default. */
   readonly capability?: boolean
+  /** How deep the queues of our queue pair are; without it the target is told nothing of them. */
+  readonly depths?: Depths
   /** Code t of how long an answer may take, 4.096 µs * 2^t; 16 (0.27 s) by default. */
   readonly timeoutCode?: number
   /** How often a message is sent again, 0 to 15; 15 by default. */
@@ -148,7 +153,8 @@ export class PortConnection {
 
   /** What the target granted. */
   get granted(): PortGranted {
-    const { rep } = this.active!
+    const { rep, told } = this.active!
+    const { depths } = this.options
     const block = blankCapability()
     const { privateData } = rep
     const ours = readCapability(block, privateData, 0, privateData.length)
@@ -160,6 +166,8 @@ export class PortConnection {
       readDepth: Math.min(rep.responderResources, RESPONDER_RESOURCES),
       privateData: copyOf(privateData),
       capability: ours ? block : null,
+      told,
+      agreed: depths !== undefined && told !== null ? agreedDepths(depths, told) : null,
     }
   }
 
@@ -212,7 +220,7 @@ export class PortConnection {
   }
 
   private userData(): Uint8Array {
-    const { capability = true, clientId = 0n } = this.options
+    const { capability = true, clientId = 0n, depths } = this.options
     const data = new Uint8Array(cm.USER_BYTES_REQ)
     if (!capability || CAPABILITY_BYTES > data.length) return data
     writeCapability(data, 0, {
@@ -222,6 +230,7 @@ export class PortConnection {
       clientHigh: high(clientId),
       clientLow: low(clientId),
     })
+    if (depths !== undefined) writeClientDepths(data, 0, depths)
     return data
   }
 

@@ -17,7 +17,7 @@ import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from
 import { joined } from '../base/wide.ts'
 import { type Endpoint, WIRE, type Wire } from '../base/wire.ts'
 import { RemoteMemory } from '../bytes/remote-memory.ts'
-import { QueuePair } from '../frames/queue-pair.ts'
+import { JOBS_DEPTH, QueuePair } from '../frames/queue-pair.ts'
 import { Session } from '../frames/session.ts'
 import { openTunnel, parseTarget } from '../frames/udp.ts'
 import { QueuePairPort } from '../way/chain.ts'
@@ -81,6 +81,7 @@ export async function connectTarget(target: string | Wire, asked: TargetOptions)
     const connection = await connectPort(session, {
       ...{ port, pathMtu, clientId, capability, retries },
       ...{ number, firstPsn, random },
+      depths: { send: JOBS_DEPTH, receive: options.receives ?? RECEIVES },
     })
     return new Target(session, connection, number, firstPsn, options)
   } catch (error) {

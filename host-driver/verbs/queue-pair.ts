@@ -6,6 +6,8 @@
  * - Its owner learns once that it has ended, unless it was the owner who ended it.
  */
 
+import { agreedDepths } from '../../firmware/transport/depths.ts'
+import type { Depths } from '../../firmware/wire/capability.ts'
 import { ArgumentError } from '../base/errors.ts'
 import { QueueEnded } from '../way/queue-errors.ts'
 import type {
@@ -43,6 +45,7 @@ export class VerbsQueuePair implements QueuePair {
   readonly inlineMax: number
   /** PSN of the peer's first request. */
   readonly rqPsn: number
+  agreed: Depths | null = null
   private isReady = false
   private peerQpNum: number | null = null
   private told = false
@@ -65,6 +68,10 @@ export class VerbsQueuePair implements QueuePair {
     return this.port.qpNum
   }
 
+  get depths(): Depths {
+    return this.port.depths
+  }
+
   get state(): QueuePairState {
     if (this.port.end !== null) return 'ERR'
     return this.isReady ? 'RTS' : 'INIT'
@@ -82,7 +89,10 @@ export class VerbsQueuePair implements QueuePair {
     }
     const { peer } = change
     if (this.port.isConnected) this.peerQpNum = peer?.destQpNum ?? null
-    await this.port.ready(peer)
+    const told = this.port.isConnected ? (peer?.depths ?? null) : null
+    const agreed = told === null ? null : agreedDepths(this.depths, told)
+    await this.port.ready(peer, agreed)
+    this.agreed = agreed
     this.isReady = true
   }
 

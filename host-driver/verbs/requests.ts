@@ -20,6 +20,7 @@ import {
   WRITE_IMM,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
+import type { Depths } from '../../firmware/wire/capability.ts'
 import { STATUS_DURABLE } from '../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../firmware/wire/persist-query.ts'
 import { faultOfStatus } from '../base/errors.ts'
@@ -50,8 +51,9 @@ function rangeOf({ addr, length, lkey }: Sge): Range {
 }
 
 /** What a peer has granted, of all that a queue pair knows of it. */
-export function grantedOf({ destQpNum, sqPsn, incarnation, pathMtu }: PeerAttributes): Granted {
-  return { queuePair: destQpNum, firstPsn: sqPsn, incarnation, pathMtu }
+export function grantedOf(peer: PeerAttributes, agreed: Depths | null): Granted {
+  const { destQpNum, sqPsn, incarnation, pathMtu } = peer
+  return { queuePair: destQpNum, firstPsn: sqPsn, incarnation, pathMtu, agreed }
 }
 
 /** What is posted for a request; behind a record of a batch come `left` of its burst. */

@@ -86,12 +86,17 @@ export class Verbs implements VerbsContext, PairOwner {
     await qp.modify({ state: 'RTS', peer })
   }
 
-  private async connectAtPeer({ qpNum, rqPsn, pd }: VerbsQueuePair): Promise<PeerAttributes> {
+  private async connectAtPeer(qp: VerbsQueuePair): Promise<PeerAttributes> {
+    const { qpNum, rqPsn, pd, depths } = qp
     const { pathMtu, clientId } = this.options
-    const granted = await this.management.connect(qpNum, rqPsn, pathMtu, pd.number, clientId)
+    const granted = await this.management.connect(
+      ...([qpNum, rqPsn, pathMtu, pd.number, clientId] as const),
+      depths,
+    )
     return {
       ...{ destQpNum: granted.queuePair, sqPsn: granted.firstPsn, rqPsn },
       ...{ pathMtu: granted.pathMtu, incarnation: granted.incarnation },
+      depths: granted.told ?? null,
     }
   }
 

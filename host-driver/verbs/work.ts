@@ -29,6 +29,7 @@ import {
   WRITE_IMM,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
+import { DEPTH_TOLD_MAX, type Depths } from '../../firmware/wire/capability.ts'
 import { ArgumentError } from '../base/errors.ts'
 import {
   BOOLEAN,
@@ -37,6 +38,7 @@ import {
   checkFields,
   ENDPOINT,
   integer,
+  type Kind,
   type Kinds,
   LIST,
   OBJECT,
@@ -291,9 +293,20 @@ const MODIFY_KINDS: Kinds<ModifyFields> = {
 
 const NUMBER_24 = integer(0, 2 ** 24 - 1)
 
+const TOLD = integer(1, DEPTH_TOLD_MAX)
+
+const DEPTHS: Kind = {
+  give: `null, or send and receive, each ${TOLD.give}`,
+  takes: (value) => {
+    if (value === null) return true
+    const { send, receive } = Object(value) as Partial<Depths>
+    return TOLD.takes(send) && TOLD.takes(receive)
+  },
+}
+
 const PEER_KINDS: Kinds<PeerAttributes> = {
   ...{ destQpNum: NUMBER_24, sqPsn: NUMBER_24, rqPsn: NUMBER_24, pathMtu: PATH_MTU },
-  ...{ incarnation: WORD, at: ENDPOINT },
+  ...{ incarnation: WORD, at: ENDPOINT, depths: DEPTHS },
 }
 
 const PEER_NEEDED = ['destQpNum', 'sqPsn', 'rqPsn', 'pathMtu', 'incarnation'] as const

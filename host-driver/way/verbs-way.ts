@@ -8,6 +8,7 @@
  * - A port that has ended says so once, by `onEnded` or `onFailed`, and takes nothing more.
  */
 
+import type { Depths } from '../../firmware/wire/capability.ts'
 import type { PeerAttributes, SendRequest, WorkCompletion } from './verbs.ts'
 import type { Range, WorkRequest } from './work-request.ts'
 
@@ -61,14 +62,16 @@ export interface PairPort {
   readonly qpNum: number
   /** Whether it is connected to a peer: else nobody receives what it sends. */
   readonly isConnected: boolean
+  /** How deep its queues are, as its peer is told. */
+  readonly depths: Depths
   /** Name of the fault that ended it, '' if there was none, null while it lives. */
   readonly end: string | null
   /** Called once when it has ended, behind its last completion; why, or ''. */
   onEnded: (fault: string) => void
   /** Throws PERDURE_ARGUMENT for a request that the way cannot say. */
   check(request: SendRequest): void
-  /** Ready to send and to receive. */
-  ready(peer: PeerAttributes | null): Promise<void>
+  /** Ready to send and to receive; so many messages at once, if that was agreed. */
+  ready(peer: PeerAttributes | null, agreed: Depths | null): Promise<void>
   /** Throws PERDURE_ARGUMENT, or PERDURE_QUEUE_FULL. */
   post(list: readonly Posted[]): void
   postReceive(list: readonly PostedReceive[]): void

@@ -23,6 +23,7 @@
  *   on, as is every queue pair that had something to say to it.
  */
 
+import type { Depths } from '../../firmware/wire/capability.ts'
 import type { EndStatus } from '../base/errors.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { BatchCondition } from './batch-verdict.ts'
@@ -213,6 +214,8 @@ export interface PeerAttributes {
   readonly pathMtu: number
   /** Incarnation of the peer's part; 0 where it has none. */
   readonly incarnation: number
+  /** `QueuePair.depths` of the peer; without it nothing is agreed. */
+  readonly depths?: Depths | null
   /** Where the peer is; where the way leads unless given. */
   readonly at?: Endpoint
 }
@@ -227,6 +230,16 @@ export interface QueuePair {
   readonly pd: ProtectionDomain
   readonly state: QueuePairState
   readonly inlineMax: number
+  /**
+   * Messages that take a receive: how many it may have on their way at once, and how many it takes
+   * at once. Its peer is to be told.
+   */
+  readonly depths: Depths
+  /**
+   * How many may be on their way at once, to the peer and from it (source 3, step 201): no more are
+   * sent. Null before it is connected, and where the peer tells nothing.
+   */
+  readonly agreed: Depths | null
   modify(change: ModifyQp): Promise<void>
   /**
    * Posts one request, or several, in their order. Throws PERDURE_ARGUMENT where one of them makes

@@ -10,9 +10,11 @@
  * - A refused post has stored nothing and holds no buffer.
  */
 
+import { POSTED_RECEIVES } from '../../../firmware/board/limits.ts'
 import { SGE_BYTES } from '../../../firmware/host/element.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { ATOMIC_WRITE } from '../../../firmware/transport/requester.ts'
+import type { Depths } from '../../../firmware/wire/capability.ts'
 import { ArgumentError, RefusedError } from '../../base/errors.ts'
 import { BYTES, check, FUNCTION, type Kind, OBJECT } from '../../base/kinds.ts'
 import { QueueEnded } from '../../way/queue-errors.ts'
@@ -109,6 +111,14 @@ export class PcieQueuePair {
     this.receiveCq = options.receiveCq ?? options.sendCq
     this.lkey = parts.lkey
     this.rule = parts.rule
+  }
+
+  /**
+   * What a peer is told: elements of the send queue, and of the receive queue what the card has at
+   * hand. It fetches the others behind those: what is sent faster is told to wait (RNR NAK).
+   */
+  get depths(): Depths {
+    return { send: this.send.depth, receive: Math.min(this.receive.depth, POSTED_RECEIVES) }
   }
 
   /** Name of the fault that ended the pair, '' if it was closed, null while it lives. */

@@ -5,6 +5,7 @@
  */
 
 import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
+import type { Depths } from '../../../firmware/wire/capability.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import type { Endpoint } from '../../base/wire.ts'
 import { grantedOf } from '../../verbs/requests.ts'
@@ -35,6 +36,10 @@ export class PciePair implements PairPort {
     return this.card.type === 'connected'
   }
 
+  get depths(): Depths {
+    return this.card.depths
+  }
+
   get end(): string | null {
     return this.card.end
   }
@@ -49,13 +54,13 @@ export class PciePair implements PairPort {
     throw new ArgumentError(`request ${wrId}: ${opcode} to the local card`)
   }
 
-  async ready(peer: PeerAttributes | null): Promise<void> {
+  async ready(peer: PeerAttributes | null, agreed: Depths | null): Promise<void> {
     if (!this.isConnected) return
     const at = peer?.at ?? this.peer
     if (peer === null || at === null) {
       throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: a connected one has a peer`)
     }
-    await this.card.ready(peerOf(grantedOf(peer), peer.rqPsn, at))
+    await this.card.ready(peerOf(grantedOf(peer, agreed), peer.rqPsn, at))
   }
 
   post(list: readonly Posted[]): void {

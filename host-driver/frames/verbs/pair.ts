@@ -9,6 +9,7 @@
  */
 
 import { READ } from '../../../firmware/transport/requester.ts'
+import type { Depths } from '../../../firmware/wire/capability.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { completionOf, grantedOf, receivedOf } from '../../verbs/requests.ts'
 import type { Message, Receives } from '../../way/inbox.ts'
@@ -22,7 +23,7 @@ import type {
   Posted,
   PostedReceive,
 } from '../../way/verbs-way.ts'
-import { type QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
+import { JOBS_DEPTH, type QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
 import type { Session } from '../session.ts'
 import { WireCompletions } from './completions.ts'
 import type { WireMemory } from './memory.ts'
@@ -72,13 +73,19 @@ export class WirePair implements PairPort, Receives {
 
   check(): void {}
 
-  async ready(peer: PeerAttributes | null): Promise<void> {
+  get depths(): Depths {
+    const { sendDepth, recvDepth } = this.options
+    return { send: Math.min(sendDepth, JOBS_DEPTH), receive: recvDepth }
+  }
+
+  async ready(peer: PeerAttributes | null, agreed: Depths | null): Promise<void> {
     if (peer === null) {
       throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: over a wire there is a peer`)
     }
     const { session, jobOptions } = this.ground
     const receive = { inbox: this, firstPsn: peer.rqPsn }
-    const jobs = new WireJobs(session, this.qpNum, grantedOf(peer), { ...jobOptions, receive })
+    const granted = grantedOf(peer, agreed)
+    const jobs = new WireJobs(session, this.qpNum, granted, { ...jobOptions, receive })
     jobs.onIdle = () => this.pump()
     jobs.onBroken = () => this.fail('')
     this.jobs = jobs

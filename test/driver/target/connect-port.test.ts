@@ -20,8 +20,12 @@ import {
 import { readJob, VIEW_SETTLED } from '../../../host-driver/way/jobs.ts'
 import { randomSource } from '../../../host-driver/way/options.ts'
 import { failure } from '../../support/driver/failures.ts'
+import { writeIcrc } from '../../support/wire/frames.ts'
 
 const PORT = 7471
+
+/** What a card tells of its queues. */
+const CARD = { send: 64, receive: 32 }
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-port-'))
 const open: LocalDpu[] = []
@@ -40,10 +44,14 @@ interface Bench {
 }
 
 /** One wire for two users: a session of its own for the ports, beside the client's. */
-function shared(wire: Wire): [Wire, Wire] {
+function shared(wire: Wire, alter: (frame: Uint8Array) => void = () => {}): [Wire, Wire] {
   const takers: ((frame: Uint8Array) => void)[] = []
   wire.onFrame((frame) => {
-    for (const take of takers) take(frame.slice())
+    for (const take of takers) {
+      const copy = frame.slice()
+      alter(copy)
+      take(copy)
+    }
   })
   const tap: Wire = {
     send: (frame) => wire.send(frame),
@@ -56,11 +64,14 @@ function shared(wire: Wire): [Wire, Wire] {
 }
 
 /** A part with a region of records, published for clients of ours, and a session beside. */
-async function bench(card: Partial<LocalOptions> = {}): Promise<Bench> {
+async function bench(
+  card: Partial<LocalOptions> = {},
+  alter: (frame: Uint8Array) => void = () => {},
+): Promise<Bench> {
   const path = join(folder, `${images++}.nvdimm`)
   const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, ...card })
   open.push(local)
-  const [first, second] = shared(local.wire)
+  const [first, second] = shared(local.wire, alter)
   const dpu = await connect(first, { seed: 3 })
   await dpu.format()
   await dpu.provision({ name: 'orders', slots: 16, capacity: 64 })
@@ -176,6 +187,47 @@ describe('connecting to a port', () => {
     const view = new DataView(privateData.buffer)
     expect([view.getUint8(2), view.getUint32(20, true)]).toEqual([21, region.info.rkey])
     await connection.close()
+  })
+
+  test('S1-M7: a client and its target agree on the smaller depths, or on none', async () => {
+    const { connectPort: to } = await bench()
+    for (const [options, told, agreed] of [
+      [{ depths: { send: 384, receive: 5 } }, CARD, { send: 32, receive: 5 }],
+      [{ depths: { send: 1, receive: 70_000 } }, CARD, { send: 1, receive: 64 }],
+      [{}, null, null],
+      [{ depths: { send: 9, receive: 9 }, capability: false }, null, null],
+    ] as const) {
+      const connection = await to(options)
+      expect(connection.granted).toMatchObject({ told, agreed })
+      await connection.close()
+    }
+  })
+
+  test('S1-M7: a client without a queue is refused by the fault', async () => {
+    const { connectPort: to } = await bench()
+    for (const depths of [
+      { send: 0, receive: 9 },
+      { send: 9, receive: 0 },
+    ]) {
+      const error = await failure(to({ depths }))
+      expect(error).toBeInstanceOf(RefusedError)
+      expect(error).toMatchObject({ fault: 'QUEUE_DEPTH', status: 28 })
+    }
+  })
+
+  test.each([
+    ['takes nothing', [0, 64, 0, 0]],
+    ['sends nothing', [0, 0, 0, 32]],
+  ])('S1-M7: a target that %s is refused by the fault, and knows', async (_, depths) => {
+    const { dpu, connectPort: to } = await bench({}, (frame) => {
+      const at = Buffer.from(frame).indexOf('NVDP')
+      if (at < 0) return
+      frame.set(depths, at + 68)
+      writeIcrc(frame)
+    })
+    const error = await failure(to({ depths: { send: 9, receive: 9 } }))
+    expect(error).toMatchObject({ fault: 'QUEUE_DEPTH', status: 28 })
+    expect(await dpu.status()).toMatchObject({ state: 'serving' })
   })
 
   test('over a link that loses a fifth of its frames, every client gets in and out', async () => {

@@ -226,6 +226,14 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     })
     return { card }
   },
+  QUEUE_DEPTH: () => {
+    const card = new Card(1 << 18).format()
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
+      body.set([0, 0, 9, 9, 0, 0, 0, 0, 4, 0], mad.CONNECT_CLIENT_QP)
+      body[mad.CONNECT_CLIENT_SEND_DEPTH + 1] = 1
+    })
+    return { card }
+  },
   NO_SPACE: () => {
     const card = new Card(1 << 18).format()
     card.tryProvision({ slots: 1 << 20, capacity: 65536 })

@@ -30,14 +30,18 @@ import {
   STATE_ERROR,
   STATE_OPEN,
 } from '../../../firmware/transport/queue-pair.ts'
+import { putU16, u16 } from '../../../firmware/wire/bytes.ts'
 import { blankCapability, readCapability } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../../../firmware/wire/management.ts'
 import { FACTS } from '../../support/cards/card.ts'
 import { CLIENT, CM_NAMES, idsFrame, reqFrame } from '../../support/wire/cm.ts'
-import { isRoce } from '../../support/wire/frames.ts'
+import { isRoce, writeIcrc } from '../../support/wire/frames.ts'
 
 const PORT = 7471
+
+/** Where the body of a message lies in a frame of IPv4. */
+const BODY_AT = 62 + cm.CM_BODY
 
 /** One core with the addresses that end in `last`, and what it sends. */
 class Core {
@@ -104,6 +108,8 @@ class Network {
   /** What went over the wire, each frame once. */
   readonly said: string[] = []
   nowUs = 100
+  /** Changes the private data of a message under way, by the name that it is said by. */
+  alter: (said: string, privateData: Uint8Array) => void = () => {}
   private readonly fate: (index: number) => Fate
 
   /** The address of core `a` ends in `last`. */
@@ -138,7 +144,13 @@ class Network {
       ] as const) {
         for (let frame = from.out.shift(); frame; frame = from.out.shift()) {
           const fate = this.fate(this.said.length)
-          this.said.push(`${from === this.a ? 'a' : 'b'} ${nameOf(frame)}`)
+          const said = `${from === this.a ? 'a' : 'b'} ${nameOf(frame)}`
+          this.said.push(said)
+          if (isRoce(frame)) {
+            const user = said.endsWith('REQ') ? 140 + cm.IP_CM_USER : 36
+            this.alter(said, frame.subarray(BODY_AT + user))
+            writeIcrc(frame)
+          }
           const copies = fate === 'lose' ? 0 : fate === 'double' ? 2 : 1
           for (let i = 0; i < copies; i++) to.take(frame.slice(), this.nowUs)
           quiet = false
@@ -451,5 +463,132 @@ describe('a link in the making', () => {
     expect(network.events).toEqual(['connected'])
     const [own] = ends(network)
     expect([own.clientHigh, own.clientLow, own.speaksPersist]).toEqual([0, 0, false])
+  })
+})
+
+describe('S1-M7: the depths of two cards that connect', () => {
+  /** Of the block: version, length, features; depths in a REQ, and in a REP. */
+  const [VERSION, WORDS, FEATURES, OF_REQ, OF_REP] = [4, 5, 6, 36, 68]
+  const TELLS = 256
+
+  /** The two ends connect, over a network that changes what they say. */
+  function connected(alter: Network['alter'], fields: Partial<Target> = {}): Network {
+    const network = new Network()
+    network.alter = alter
+    network.connect(fields)
+    network.pass(100_000)
+    return network
+  }
+
+  const agreed = (network: Network): number[] => ends(network).map(({ sendDepth }) => sendDepth)
+
+  const untold = (data: Uint8Array): void => putU16(data, FEATURES, u16(data, FEATURES) & ~TELLS)
+
+  test('S1-M7: each may have so many on their way as the other takes at once', () => {
+    const told: number[][] = []
+    const network = connected((said, data) => {
+      const at = said === 'a REQ' ? OF_REQ : OF_REP
+      if (/REQ|REP/.test(said)) told.push([data[WORDS]!, u16(data, at), u16(data, at + 2)])
+    })
+    expect(told).toEqual([
+      [14, 64, 32],
+      [18, 64, 32],
+    ])
+    expect(agreed(network)).toEqual([32, 32])
+    expect(network.events).toEqual(['connected'])
+  })
+
+  test.each([
+    ['less than the own queue', 5, [5, 5]],
+    ['one', 1, [1, 1]],
+    ['more than the own queue', 0xffff, [64, 64]],
+  ] as const)('S1-M7: a peer that takes %s is sent no more, both ways', (_, takes, both) => {
+    const network = connected((said, data) => {
+      if (said === 'a REQ') putU16(data, OF_REQ + 2, takes)
+      if (said === 'b REP') putU16(data, OF_REP + 2, takes)
+    })
+    expect(agreed(network)).toEqual(both)
+  })
+
+  test('S1-M7: an older card that connects tells nothing, is told nothing, and is served', () => {
+    let reply: number[] = []
+    const network = connected((said, data) => {
+      if (said === 'a REQ') {
+        untold(data)
+        putU16(data, OF_REQ, 0)
+        putU16(data, OF_REQ + 2, 0)
+      }
+      if (said === 'b REP') reply = [data[WORDS]!, u16(data, FEATURES), ...data.slice(68, 72)]
+    })
+    expect(reply, 'as it was before').toEqual([17, 255, 0, 0, 0, 0])
+    expect(agreed(network)).toEqual([0, 0])
+  })
+
+  test('S1-M7: an older card that is connected to passes over what it is told, and serves', () => {
+    const network = connected((said, data) => {
+      if (said !== 'b REP') return
+      untold(data)
+      data[WORDS] = 17
+      data.fill(0, OF_REP, OF_REP + 4)
+    })
+    expect(agreed(network)[0]).toBe(0)
+    expect(network.events).toEqual(['connected'])
+  })
+
+  for (const [name, send, receive] of [
+    ['takes nothing', 64, 0],
+    ['sends nothing', 0, 32],
+    ['has no queue', 0, 0],
+  ] as const) {
+    test(`S1-M7: a REQ of a card that ${name} is refused, with the fault`, () => {
+      const network = new Network()
+      network.alter = (said, data) => {
+        if (said !== 'a REQ') return
+        putU16(data, OF_REQ, send)
+        putU16(data, OF_REQ + 2, receive)
+      }
+      const link = network.connect()
+      network.pass(100_000)
+      expect(network.events).toEqual([EVENT_REJECTED])
+      const { reason, rejection } = link.active!
+      expect([reason, FAULTS[rejection.privateData[0]!]!.name]).toEqual([28, 'QUEUE_DEPTH'])
+      expect(network.b.queuePairs()).toEqual([])
+    })
+
+    test(`S1-M7: a REP of a card that ${name} is refused, and the card hears of it`, () => {
+      const network = new Network()
+      network.alter = (said, data) => {
+        if (said !== 'b REP') return
+        putU16(data, OF_REP, send)
+        putU16(data, OF_REP + 2, receive)
+      }
+      const link = network.connect()
+      network.pass(100_000)
+      expect(network.events).toEqual([EVENT_REJECTED])
+      expect(network.said.slice(2)).toEqual(['a REQ', 'b REP', 'a REJ'])
+      const { reason, rejection } = link.active!
+      expect([reason, FAULTS[rejection.privateData[0]!]!.name]).toEqual([28, 'QUEUE_DEPTH'])
+      network.pass(2 * TIME_WAIT_US)
+      expect([network.a.queuePairs(), network.b.queuePairs()]).toEqual([[], []])
+    })
+  }
+
+  test('S1-M7: a block of another version tells nothing', () => {
+    for (const version of [0, 2, 3, 0x7f, 0x81, 0xff]) {
+      const network = connected((said, data) => {
+        if (said === 'a REQ') data[VERSION] = version
+      })
+      expect(agreed(network), `version ${version}`).toEqual([0, 0])
+    }
+  })
+
+  test('S1-M7: a block of any other length tells what it holds, or nothing', () => {
+    for (const words of [0, 11, 12, 14, 16, 17, 18, 19, 49, 50, 64, 127, 128, 255]) {
+      const network = connected((said, data) => {
+        if (said === 'b REP') data[WORDS] = words
+      })
+      const holds = words >= 18 && words * 4 <= 196
+      expect(agreed(network)[0], `${words} words`).toBe(holds ? 32 : 0)
+    }
   })
 })

@@ -7,8 +7,12 @@ import {
   blankCapability,
   blankGeometry,
   readCapability,
+  readClientDepths,
+  readDepths,
   readGeometry,
   writeCapability,
+  writeClientDepths,
+  writeDepths,
   writeGeometry,
 } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
@@ -195,6 +199,68 @@ describe('what Linux says', () => {
 
   test('DREQ names the queue pair of its receiver', () => {
     expect(cm.dreqQpn(stored(RPMA, cm.CM_DREQ), cm.CM_BODY)).toBe(0x1f)
+  })
+})
+
+describe('S1-M7: the depths in the capability block', () => {
+  const user = cm.IP_CM_USER
+
+  test('S1-M7: of a client, as the generator made them, stand where its durable sequence would', () => {
+    const req = read(cm.blankReq(), cm.readReq)(stored('cm-req-depths', cm.CM_REQ)) as cm.CmReq
+    const block = blankCapability()
+    expect(readCapability(block, req.privateData, user, cm.USER_BYTES_REQ)).toBe(true)
+    expect(block).toMatchObject({ features: 0x13f, clientHigh: 0xcafe, clientLow: 0x1234 })
+    expect(readClientDepths(req.privateData, user)).toEqual({ send: 384, receive: 64 })
+    const bytes = new Uint8Array(56)
+    writeCapability(bytes, 0, { ...block, features: 0x3f, durableHigh: 0 })
+    writeClientDepths(bytes, 0, { send: 384, receive: 64 })
+    expect(hexOf(bytes)).toBe(hexOf(req.privateData.slice(user)))
+    expect(hexOf(bytes.slice(36, 44))).toBe('0180004000000000')
+  })
+
+  test('S1-M7: of a card, as the generator made them, stand behind the shape of its region', () => {
+    const rep = read(cm.blankRep(), cm.readRep)(stored('cm-rep-depths', cm.CM_REP)) as cm.CmRep
+    const block = blankCapability()
+    const shape = blankGeometry()
+    expect(readCapability(block, rep.privateData, 0, 196)).toBe(true)
+    expect(block).toMatchObject({ features: 0x1ff, durableLow: 0x1005, durableHigh: 0 })
+    expect(readGeometry(shape, rep.privateData, 0, 196)).toBe(true)
+    expect(shape).toMatchObject({ slots: 4, capacity: 4096, copies: 2 })
+    expect(readDepths(rep.privateData, 0, 196)).toEqual({ send: 64, receive: 32 })
+    const bytes = unwritten(AROUND + 72 + AROUND)
+    const before = hexOf(bytes.slice(0, AROUND))
+    writeCapability(bytes, AROUND, { ...block, features: 0xff })
+    writeGeometry(bytes, AROUND, shape)
+    writeDepths(bytes, AROUND, { send: 64, receive: 32 })
+    expect(hexOf(bytes.slice(AROUND, AROUND + 72))).toBe(hexOf(rep.privateData.slice(0, 72)))
+    expect([bytes.slice(0, AROUND), bytes.slice(AROUND + 72)].map(hexOf)).toEqual([before, before])
+  })
+
+  test('S1-M7: are whole or none, and none without their feature', () => {
+    const bytes = new Uint8Array(76)
+    writeCapability(bytes, 0, { ...blankCapability(), features: 0xff })
+    writeGeometry(bytes, 0, { ...blankGeometry(), slots: 9 })
+    expect(readDepths(bytes, 0, 76)).toBe(null)
+    expect(readClientDepths(bytes, 0)).toBe(null)
+    writeDepths(bytes, 0, { send: 1, receive: 2 })
+    for (let length = 48; length < 72; length++) expect(readDepths(bytes, 0, length)).toBe(null)
+    for (let words = 0; words < 256; words++) {
+      bytes[5] = words
+      const told = words === 18 || words === 19 ? { send: 1, receive: 2 } : null
+      expect(readDepths(bytes, 0, 76), `${words} words`).toEqual(told)
+    }
+    bytes[5] = 18
+    for (let version = 0; version < 256; version++) {
+      bytes[4] = version
+      expect(readCapability(blankCapability(), bytes, 0, 76)).toBe(version === 1)
+    }
+  })
+
+  test('S1-M7: a depth that no block can tell is told as the most that one can', () => {
+    const bytes = new Uint8Array(56)
+    writeCapability(bytes, 0, blankCapability())
+    writeClientDepths(bytes, 0, { send: 65_536, receive: 2 ** 32 })
+    expect(readClientDepths(bytes, 0)).toEqual({ send: 65_535, receive: 65_535 })
   })
 })
 

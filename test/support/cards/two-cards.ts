@@ -93,6 +93,8 @@ interface EndOptions {
   readonly entries?: number
   /** A buffer that is registered already. */
   readonly memory?: { readonly buffer: number; readonly lkey: number }
+  /** Of both hosts: messages that the other takes at once, as was agreed. */
+  readonly sendDepth?: number
 }
 
 /** One end of a connection: queues of a host, a buffer and its key. */
@@ -188,6 +190,7 @@ interface Peer {
   readonly psn: number
   readonly incarnation: number
   readonly depth?: number
+  readonly sendDepth?: number
 }
 
 /** Host 0, connected to the card of host 1, as any client of it is. */
@@ -224,6 +227,7 @@ export function hostToHost(
       peerPsn: 0xfffffe + (1 - i),
       psn: 0xfffffe + i,
       incarnation: incarnationOf(rig.hosts[1 - i]!),
+      sendDepth: options.sendDepth ?? 0,
     })
   }
   return ends

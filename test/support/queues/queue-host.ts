@@ -157,6 +157,8 @@ interface Towards {
   readonly incarnation: number
   /** Requests that may be under way; 16 by default. */
   readonly depth?: number
+  /** Messages that the peer takes at once; 0, which is any number, by default. */
+  readonly sendDepth?: number
   readonly mac: readonly number[]
   readonly ipv4: readonly number[]
 }
@@ -172,6 +174,7 @@ export function readying(send: number, peer: Towards): (body: Uint8Array) => voi
     putU32(body, mad.MODIFY_QP_PSN, peer.psn)
     putU32(body, mad.MODIFY_QP_INCARNATION, peer.incarnation)
     body[mad.MODIFY_QP_DEPTH] = peer.depth ?? 16
+    putU16(body, mad.MODIFY_QP_SEND_DEPTH, peer.sendDepth ?? 0)
     body.set(peer.mac, mad.MODIFY_QP_MAC)
     body.set(peer.ipv4, mad.MODIFY_QP_IPV4)
   }
