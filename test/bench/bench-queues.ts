@@ -13,8 +13,8 @@
  * lies, and not the pointer: the card reads that address, then what is there. It is carried out on
  * the same machine over the same link.
  *
- * Trusted doorbells carry the pointer, and the card uses it (firmware/queues/trust.ts). Two hosts, one
- * that asks for it and one that does not, have turns of a millisecond in the same run.
+ * Trusted doorbells carry the pointer, and the card uses it (firmware/queues/trust.ts). Two hosts,
+ * one that asks for it and one that does not, have turns of a millisecond in the same run.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -451,7 +451,9 @@ interface TrustCost {
   ratio: number
 }
 
-/** Doorbells whose pointer is used, against those after which it is read, turn by turn in one run. */
+/**
+ * Doorbells whose pointer is used, against those after which it is read, turn by turn in one run.
+ */
 export async function trustCosts(
   engine: Engine,
   doorbells: number,

@@ -92,7 +92,9 @@ function sendsOf(sent: readonly Sent[]): number[] {
   return sent.filter(({ opcode }) => opcode <= 5).map(({ psn }) => psn - PSN)
 }
 
-/** The client asks `count` times to be told; what the card sends before anything is acknowledged. */
+/**
+ * The client asks `count` times to be told; what the card sends before anything is acknowledged.
+ */
 function asked(card: Card, qp: TestQueuePair, count: number): number[] {
   const frames = Array.from({ length: count }, (_, i) =>
     sendFrames(qp, dataOf(8, i), { solicited: true }),

@@ -486,7 +486,9 @@ describe('a host that rings ahead of what it stored', () => {
 })
 
 describe('a host that goes', () => {
-  /** The host begins a new epoch on the same memory, with the same queues, their rings as they were. */
+  /**
+   * The host begins a new epoch on the same memory, with the same queues, their rings as they were.
+   */
   function beginAgain({ host, cqs, sqs }: NopHost): void {
     for (const queue of [...cqs, ...sqs]) {
       const { ring, depth } = host.queues.get(queue)!

@@ -7,8 +7,8 @@
  * out are only orders that cannot differ from one that is played: a card that is idle looks at
  * nothing but its doorbells; stores of the host into two different queues commute; but for
  * trust, how a doorbell comes makes no difference to what is fetched, so by one form of the others
- * the stores come one by one; and where `places` says so, a write of the card is no place to go on: the host reads nothing
- * meanwhile.
+ * the stores come one by one; and where `places` says so, a write of the card is no place to go on:
+ * the host reads nothing meanwhile.
  *
  * Whatever happens, what `QueueWorld.judge` says has to hold, and the bystander works.
  */
