@@ -9,7 +9,7 @@ import { RECORD_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Management } from '../control/management.ts'
 import type { VerbsWay } from '../way/verbs-way.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'
-import { QueuePair } from './queue-pair.ts'
+import { DriverPair } from './driver-pair.ts'
 import { Session } from './session.ts'
 import { WireVerbs } from './verbs/verbs.ts'
 
@@ -27,7 +27,7 @@ export class WireWay extends Session implements Way {
     const firstPsn = random() & 0xffffff
     const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
     const receive = { inbox, firstPsn, ...(notices && { notices }) }
-    return new QueuePair(this, number, granted, {
+    return new DriverPair(this, number, granted, {
       ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
     })
   }

@@ -22,7 +22,7 @@ import type {
   Posted,
   PostedReceive,
 } from '../../way/verbs-way.ts'
-import { type QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
+import { type DriverPairOptions, DriverPair as WireJobs } from '../driver-pair.ts'
 import type { Session } from '../session.ts'
 import { WireCompletions } from './completions.ts'
 import type { WireMemory } from './memory.ts'
@@ -31,7 +31,7 @@ import type { WireMemory } from './memory.ts'
 export interface WireGround {
   readonly session: Session
   readonly memory: WireMemory
-  readonly jobOptions: QueuePairOptions
+  readonly jobOptions: DriverPairOptions
 }
 
 /** A request that has not completed yet. */

@@ -11,7 +11,6 @@ import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host/host-memory.
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/medium/region.ts'
-import { dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import {
   believe,
   cutPower,
@@ -20,6 +19,7 @@ import {
   restarted,
   work,
 } from '../../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames } from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import {
   type LocalQueue,
