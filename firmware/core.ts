@@ -61,7 +61,7 @@ import type { HostState } from './host/host-state.ts'
 import { boot } from './manage/boot.ts'
 import type { ManageState } from './manage/context.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
-import { regionWorkUs, serveRegionWork } from './manage/region-work.ts'
+import { regionJobUs, serveRegionJob } from './manage/region-job.ts'
 import type { MemoryState } from './medium/context.ts'
 import { serveRelays } from './placement/relay.ts'
 import { scrub, scrubWaitUs } from './placement/scrub.ts'
@@ -69,14 +69,14 @@ import { serveThrough, timeThrough } from './placement/through.ts'
 import { serveHostPairs } from './queues/pairs.ts'
 import { endQueues, serveQueues } from './queues/queues.ts'
 import { receiveAtomic, receiveAtomicWrite } from './respond/atomic.ts'
-import { keepHeld, serveBatches, storeHeld } from './respond/batch.ts'
+import { keepCollected, serveBatches, storeCollected } from './respond/batch.ts'
 import { receiveDuplicate } from './respond/duplicate.ts'
 import { receiveFlush } from './respond/flush.ts'
-import { serveOrdered } from './respond/passes.ts'
 import { receivePersist } from './respond/persist.ts'
 import { receiveQuery } from './respond/query.ts'
 import { receiveRead } from './respond/read.ts'
 import { receiveSend } from './respond/receives.ts'
+import { serveOrdered } from './respond/rounds.ts'
 import { pausedWaitUs, serveStreams } from './respond/stream.ts'
 import { receiveWrite } from './respond/write.ts'
 import { receiveResidency } from './status/associate.ts'
@@ -239,7 +239,7 @@ function receiveRequest(
   row: OpcodeRow | null,
   now: number,
 ): Fault {
-  if (qp.heldPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK
+  if (qp.heldBackPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
     if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
@@ -279,8 +279,8 @@ function executeRequest(
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
     return receivePersist(state, qp, packet, row)
   }
-  // What is held of a batch was sent before any other request.
-  if (qp.batching && !has(is, PERSIST)) storeHeld(state, qp)
+  // What is collected of a batch was sent before any other request.
+  if (qp.batching && !has(is, PERSIST)) storeCollected(state, qp)
   if (has(is, MESSAGE)) return executeMessage(state, qp, packet, row, now)
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)
@@ -348,11 +348,11 @@ function settleBurst(state: State, urgent: QueuePair | null): void {
 /** Ends the burst. Returns the µs after which `idle` is wanted; 0 if it is not. */
 export function settle(state: State): number {
   const now = state.connections.nowUs
-  state.work.sliced = false
+  state.regionJob.sliced = false
   // First, so that records of the host and of the network share a group and its fences.
   serveQueues(state, now)
   settleBurst(state, null)
-  if (state.batches.inFrames > 0) keepHeld(state)
+  if (state.batches.inFrames > 0) keepCollected(state)
   if (state.streaming || state.pausedUs <= now) serveStreams(state)
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
@@ -363,7 +363,7 @@ export function settle(state: State): number {
   // Behind nearly every group: nothing is sooner.
   if (more) return 1
   const waitUs = sooner(throughUs, connectionsWaitUs(state.connections))
-  const lazyUs = sooner(regionWorkUs(state), scrubWaitUs(state))
+  const lazyUs = sooner(regionJobUs(state), scrubWaitUs(state))
   return sooner(lazyUs, sooner(ownUs, waitUs))
 }
 
@@ -373,7 +373,7 @@ export function settle(state: State): number {
  * Returns as `settle` does.
  */
 export function idle(state: State, now: number): number {
-  state.work.sliced = false
+  state.regionJob.sliced = false
   clearLanes(state.commit)
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
@@ -391,8 +391,8 @@ export function idle(state: State, now: number): number {
 
 /** A slice of what takes long, if a call of the host has not done one; else the next records. */
 function serveSlice(state: State): number {
-  if (!takeSlice(state)) return sooner(regionWorkUs(state), scrubWaitUs(state))
-  const workUs = serveRegionWork(state)
+  if (!takeSlice(state)) return sooner(regionJobUs(state), scrubWaitUs(state))
+  const workUs = serveRegionJob(state)
   return workUs > 0 ? workUs : scrub(state)
 }
 

@@ -22,7 +22,7 @@ import { createRelays } from './burst/passengers.ts'
 import { createThrough } from './burst/through-job.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
-import { createPlacement } from './commit/placement.ts'
+import { createProof } from './commit/proof.ts'
 import { createConnectionTable } from './connect/table.ts'
 import { idle, receive, type State, settle } from './core.ts'
 import { acknowledgeCopies, blankRange } from './engine/receipt.ts'
@@ -30,7 +30,7 @@ import { createHostQueues } from './host/host.ts'
 import { createHostWork, NO_HOST_WORK } from './host/work.ts'
 import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
-import { createRegionWork } from './manage/context.ts'
+import { createRegionJob } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
 import { blankLocated, createRegionTable } from './medium/region.ts'
 import { createSuperblock } from './medium/superblock.ts'
@@ -72,7 +72,7 @@ export function createState(machine: Machine): State {
   assert(new Uint8Array(new Int32Array([1]).buffer)[0] === 1, 'the machine is little-endian')
   const list = createCommandList(machine)
   const regions = createRegionTable()
-  const nobody = createQueuePair(QUEUE_PAIRS, 0, NOBODY)
+  const blankPair = createQueuePair(QUEUE_PAIRS, 0, NO_PEER)
   const parts = {
     machine,
     facts: machine.facts,
@@ -85,7 +85,7 @@ export function createState(machine: Machine): State {
     connections: createConnectionTable(),
     commit: createCommit(list, NO_REGION),
     group: createGroupIndex(),
-    placement: createPlacement(),
+    proof: createProof(),
     through: createThrough(NO_REGION),
     examination: createExamination(),
     answers: createAnswers(list),
@@ -97,7 +97,7 @@ export function createState(machine: Machine): State {
     ipv4: wordAt(machine.facts.ipv4, 0),
     random: seeded(machine.facts.entropy),
     ...scratch(),
-    ...burst(nobody, list),
+    ...burst(blankPair, list),
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
@@ -108,7 +108,7 @@ export function createState(machine: Machine): State {
     hints: createHints(),
     answered: [],
     answeredHost: [],
-    work: createRegionWork(),
+    regionJob: createRegionJob(),
     scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }
@@ -133,7 +133,7 @@ export function seeded(entropy: readonly number[]): Int32Array {
   return words
 }
 
-const NOBODY = {
+const NO_PEER = {
   peerNumber: 0,
   clientHigh: 0,
   clientLow: 0,
@@ -186,14 +186,14 @@ function listOf<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
-function burst(nobody: QueuePair, list: CommandList) {
+function burst(blankPair: QueuePair, list: CommandList) {
   const { machine } = list
   return {
-    touched: listOf(BURST_FRAMES, () => nobody),
+    touched: listOf(BURST_FRAMES, () => blankPair),
     touchedCount: 0,
-    ordered: listOf(BURST_FRAMES, () => blankOrdered(nobody)),
+    ordered: listOf(BURST_FRAMES, () => blankOrdered(blankPair)),
     orderedCount: 0,
-    pass: 0,
+    round: 0,
     managements: listOf(BURST_FRAMES, () => ({
       frameAt: 0,
       madAt: 0,
@@ -216,7 +216,7 @@ function burst(nobody: QueuePair, list: CommandList) {
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),
     ranges: listOf(BURST_FRAMES + 1, blankRange),
-    rangeOwner: listOf(BURST_FRAMES, () => nobody),
+    rangeOwner: listOf(BURST_FRAMES, () => blankPair),
     openRange: new Int32Array(QUEUE_PAIRS).fill(-1),
     rangeCount: 0,
   }

@@ -31,7 +31,7 @@ import type { Connection } from './link/connection.ts'
 import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'
 import type { PlacementControl } from './target/registrar.ts'
-import { type Completion, pending, resultOf } from './way/chain.ts'
+import { type Outcome, pending, resultOf } from './way/chain.ts'
 import type { Inbox } from './way/inbox.ts'
 import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './way/jobs.ts'
 import { isSameRegion, type OpenRegion } from './way/region-handle.ts'
@@ -186,7 +186,7 @@ export class Dpu {
    * has it. With `solicited` the DPU confirms by the same message, in `messages`, as soon as
    * everything that was written before is durable.
    */
-  send(bytes: Uint8Array, options: SendOptions = {}): Promise<Completion> {
+  send(bytes: Uint8Array, options: SendOptions = {}): Promise<Outcome> {
     this.check()
     checkBytes('a message:', bytes)
     checkFields('options of a message', options, SEND_KINDS)

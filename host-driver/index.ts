@@ -45,10 +45,10 @@ export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './li
 export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './records/batch.ts'
 export {
   type DualPlace,
-  type DualPlaces,
   type DualRead,
   type DualReadRequest,
   type DualReceipt,
+  type DualSlots,
   type DualWriteRequest,
   dualRead,
   dualWrite,
@@ -79,7 +79,7 @@ export {
 } from './target/registrar.ts'
 export { connectTarget, type Target, type TargetOptions } from './target/target.ts'
 export type { BatchCondition } from './way/batch-verdict.ts'
-export type { Completion } from './way/chain.ts'
+export type { Outcome } from './way/chain.ts'
 export type { Durability } from './way/durability.ts'
 export type { Inbox, Message } from './way/inbox.ts'
 export type { MessageOptions, SendOptions } from './way/jobs.ts'

@@ -6,7 +6,7 @@ export { CardViolation } from '../port/zone-guard.ts'
 export { VirtualClock } from './base/clock.ts'
 export { Random } from './base/random.ts'
 export type { CardPort } from './host/card-port.ts'
-export { FileCard, type FileCardOptions } from './host/file-card.ts'
+export { FilePortEnd, type FilePortEndOptions } from './host/file-port-end.ts'
 export {
   DDIO_OFF,
   DDIO_ON,

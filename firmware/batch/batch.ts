@@ -4,7 +4,7 @@
  *
  * A batch comes in one burst, or in several: first all of its records, then those again that were
  * refused. Of a burst nothing is stored before its last record has come; until then its records
- * are held (members.ts).
+ * are collected (members.ts).
  *
  *   none ──▶ open ──▶ judged ──▶ done     its last record came; its group was committed
  *              └──▶ refused ───────┘      whole: what is still to come of it is passed over
@@ -136,7 +136,7 @@ export function createBatches(packets: ArrayBuffer, hosted: boolean, list: Comma
   return batches
 }
 
-/** A queue pair is opened at that place: it may have a batch, and that one may be held. */
+/** A queue pair is opened at that place: it may have a batch, and that one may be collecting. */
 export function createBatch(batches: Batches, packets: ArrayBuffer, place: number): void {
   if (batches.of[place] !== null) return
   batches.of[place] = blankBatch(place)

@@ -3,6 +3,6 @@
 import type { Batches } from './batch.ts'
 
 export interface BatchState {
-  /** What is held of batches, and known of them. */
+  /** What is collected of batches, and known of them. */
   readonly batches: Batches
 }

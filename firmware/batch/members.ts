@@ -1,6 +1,6 @@
 // hot path
 /**
- * The records of a batch that are held until the last one has come.
+ * The records of a batch that are collected until the last one has come.
  *
  * Invariants:
  * - A record of one packet lies in the frame in which it was received until the end of the burst of
@@ -33,7 +33,7 @@ export const LOOK_DIFFERS = 2
 /** Nobody. */
 const FREE = -1
 
-/** What is held of one burst, in its order. */
+/** What is collected of one burst, in its order. */
 export interface Members {
   taken: boolean
   readonly indexes: Uint8Array

@@ -33,7 +33,7 @@ export interface BoardState {
   /** Time of the burst, µs; the rest of it is that of connect/. */
   readonly connections: { nowUs: number }
   /** A slice was done in this call of the board; the rest of it is that of manage/. */
-  readonly work: { sliced: boolean }
+  readonly regionJob: { sliced: boolean }
 }
 
 /** Counts a fault. */

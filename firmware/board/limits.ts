@@ -105,7 +105,9 @@ export const REGION_NAME_BYTES = 32
 /** Records of one batch, at the most (wire-format 7.2). */
 export const BATCH_RECORDS_MAX = 256
 
-/** Batches that may be held at once, over all queue pairs, because some of a batch is to come. */
+/**
+ * Batches that may be collected at once, over all queue pairs, because some of a batch is to come.
+ */
 export const BATCHES = 32
 
 /**

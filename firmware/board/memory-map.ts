@@ -136,7 +136,10 @@ export const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 1)
 /** Where the slots of a batch are looked up: a power of two, at most half full. */
 export const SLOT_PLACES: number = 2 * BATCH_RECORDS_MAX
 
-/** What is known of the records of a held batch: words and bytes of each, slots, chunks. */
+/**
+ * What is known of the records of a batch that is collected: words and bytes of each, slots,
+ * chunks.
+ */
 export const MEMBERS_AT: number = ASSOCIATIONS_AT + ASSOCIATIONS * ASSOCIATION_BYTES
 export const MEMBERS_BYTES: number =
   BATCH_RECORDS_MAX * (5 * 4 + 5) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2

@@ -41,7 +41,7 @@ import {
 import { QUEUE_PAIRS } from '../board/limits.ts'
 import { closedBy } from '../commit/closed.ts'
 import type { CommitState } from '../commit/context.ts'
-import { unprove } from '../commit/placement.ts'
+import { unprove } from '../commit/proof.ts'
 import { answer, isWithheld, psnOwnerOf } from '../transport/acknowledge.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import { type Psn, psnAdd, psnDistance } from '../transport/psn.ts'
@@ -66,14 +66,14 @@ export function store(
   noteStore(state, qp)
 }
 
-/** No acknowledgement passes that PSN before the next fence. */
+/** No acknowledgement goes past that PSN before the next fence. */
 export function withhold(state: FrameContext, qp: QueuePair, psn: number): void {
   if (qp.withheldAt === state.list.fences) return
   if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
   qp.withheldAt = state.list.fences
 }
 
-/** No acknowledgement passes that PSN before the group is committed. */
+/** No acknowledgement goes past that PSN before the group is committed. */
 export function withholdRecord(state: TransportState, qp: QueuePair, psn: number): void {
   if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
   qp.recordAt = state.answers.groups
@@ -86,7 +86,7 @@ export function withholdRecord(state: TransportState, qp: QueuePair, psn: number
  */
 export function loseHost(state: BurstContext): void {
   const { list, queuePairs, commit } = state
-  unprove(state.placement, state.regions)
+  unprove(state.proof, state.regions)
   list.posted = 0
   // What stands in the group was judged by what that host had shown.
   if (commit.hostCount > 0) commit.hostLost = true
@@ -136,7 +136,7 @@ export function drain(state: BurstContext): void {
  */
 export function makeDurable(state: BurstContext): boolean {
   const list = state.list
-  const { lives } = state.placement
+  const { lives } = state.proof
   if (!isSafe(state)) {
     runBurst(state)
     return false
@@ -145,7 +145,7 @@ export function makeDurable(state: BurstContext): boolean {
   runBurst(state)
   if (state.commit.closed !== PASS) return false
   noteFence(state)
-  return state.placement.lives === lives
+  return state.proof.lives === lives
 }
 
 /** A fence was done: what was stored before it is durable. */

@@ -38,8 +38,8 @@ export interface BurstState {
 export interface OrderedState {
   readonly ordered: Ordered[]
   orderedCount: number
-  /** Passes over the ordered operations so far. */
-  pass: number
+  /** Rounds over the ordered operations so far. */
+  round: number
   /** There may be queue pairs with a long READ; and whose turn it is. */
   streaming: boolean
   streamNext: number

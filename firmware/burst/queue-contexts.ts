@@ -32,8 +32,8 @@ import type { HostState } from '../host/host-state.ts'
 import { QUEUE_ERROR, Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { noteQueueEnd } from '../host/work.ts'
 import { runBurst } from './burst.ts'
+import { flushCollected } from './collected-batches.ts'
 import type { BurstContext, QueueContext, QueueState } from './context.ts'
-import { flushHeld } from './held-batches.ts'
 
 /** Who speaks through the queue of `host.element`: `hostWork.party`. */
 export function noteParty({ host, hostWork }: HostState & QueueState): void {
@@ -47,7 +47,7 @@ export function noteParty({ host, hostWork }: HostState & QueueState): void {
 
 /** Ends one queue of the host: nothing of it is processed any more (P3-28). */
 export function failHostQueue(state: QueueContext, queue: number, fault: Fault): void {
-  flushHeld(state, queue)
+  flushCollected(state, queue)
   if (failQueue(state.host, state.list, queue, fault, EVENT_QUEUE_ERROR)) count(state, fault)
   noteQueueEnd(state.hostWork, queue)
 }
@@ -71,7 +71,7 @@ export function contextNow(state: BurstContext, queue: number): number {
   runAll(list)
   const fault = judgeRead(host, list, place, read)
   if (fault === PASS) return place
-  if (fault !== NOBODY) failHostQueue(state, queue, fault as Fault)
+  if (fault !== QUEUE_ABSENT) failHostQueue(state, queue, fault as Fault)
   return NO_QUEUE
 }
 
@@ -103,11 +103,12 @@ export function takePlace(host: HostQueues, queue: number): number {
 }
 
 /** There is no such queue. */
-export const NOBODY = -1
+export const QUEUE_ABSENT = -1
 
 /**
  * Judges a context whose reads begin at `read` in the list that has run; nothing is composed.
- * Returns PASS, the fault that ends the queue, or NOBODY; a place with nothing to keep is free.
+ * Returns PASS, the fault that ends the queue, or QUEUE_ABSENT; a place with nothing to keep is
+ * free.
  */
 export function judgeRead(
   host: HostQueues,
@@ -122,7 +123,7 @@ export function judgeRead(
   }
   if (!isValid(host, place)) {
     removeContext(host.contexts, place)
-    return NOBODY
+    return QUEUE_ABSENT
   }
   acceptPointer(host, place)
   if (stateOf(host, place) === QUEUE_ERROR) return PASS

@@ -22,8 +22,8 @@ export function sliceEnd(region: Region, first: number, most: number = SLICE_REC
 
 /** May this call of the board do a slice? One that may has. */
 export function takeSlice(state: BoardState): boolean {
-  const { work } = state
-  const may = !work.sliced
-  work.sliced = true
+  const { regionJob } = state
+  const may = !regionJob.sliced
+  regionJob.sliced = true
   return may
 }

@@ -78,13 +78,13 @@ function gathererOf(state: TransportState & GatherState, buffer: number): QueueP
 }
 
 /** Buffers in which the peer of that queue pair gathers, over all of its connections. */
-function heldBy(state: FrameContext & GatherState, qp: QueuePair): number {
-  let held = 0
+function usedBy(state: FrameContext & GatherState, qp: QueuePair): number {
+  let used = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
     const owner = gathererOf(state, i)
-    if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1
+    if (owner !== null && isSamePeer(owner, qp, state.bytes)) used += 1
   }
-  return held
+  return used
 }
 
 /**
@@ -94,17 +94,17 @@ function heldBy(state: FrameContext & GatherState, qp: QueuePair): number {
  */
 function bufferOwed(state: FrameContext & GatherState, qp: QueuePair): number {
   const now = state.connections.nowUs
-  const own = heldBy(state, qp)
+  const own = usedBy(state, qp)
   let owed = -1
   let most = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
     const owner = gathererOf(state, i)
     if (owner === null || now - state.stagingSinceUs[i]! < GATHERING_US) continue
-    const held = heldBy(state, owner)
-    if (held <= own && now - owner.heardUs < 2 * REPEAT_US) continue
-    if (held <= most) continue
+    const used = usedBy(state, owner)
+    if (used <= own && now - owner.heardUs < 2 * REPEAT_US) continue
+    if (used <= most) continue
     owed = i
-    most = held
+    most = used
   }
   return owed
 }

@@ -37,7 +37,7 @@
  *
  * The host alone fails. The push behind a fence (command-list.ts) is not answered: the records that
  *   lie with the host are left, each with its lane, and in doubt if one of their slots was touched;
- *   all others go on, as their own fence was done. The host is lost (placement.ts). Nothing of such
+ *   all others go on, as their own fence was done. The host is lost (proof.ts). Nothing of such
  *   a record is decided, nor repaired, before a host has shown its memory again: then it is settled
  *   by its lane, as by a start (settle-host.ts). A host that was lost before the group is committed
  *   is as one that does not answer: the one that is there now has shown nothing, and a push that it

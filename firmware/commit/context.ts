@@ -4,14 +4,14 @@ import type { BoardState } from '../board/context.ts'
 import type { MemoryState } from '../medium/context.ts'
 import type { Commit, GroupIndex } from './commit.ts'
 import type { Examination } from './examine.ts'
-import type { Placement } from './placement.ts'
+import type { Proof } from './proof.ts'
 import type { Recovery } from './recovery.ts'
 
 export interface CommitState {
   readonly commit: Commit
   readonly group: GroupIndex
   /** What the probe of this power-on has shown of the host's memory. */
-  readonly placement: Placement
+  readonly proof: Proof
   readonly examination: Examination
   /** Of the last start. */
   recovery: Recovery

@@ -102,7 +102,7 @@ export interface ConnectionTable {
   /** PSN of our next datagram: it runs freely (wire-format 1.6). */
   psn: number
   /** Answers like a queue pair to whom no connection belongs. */
-  readonly nobody: QueuePair
+  readonly blankPair: QueuePair
   /** A message in the making. */
   readonly message: Uint8Array
 }

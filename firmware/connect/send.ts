@@ -15,9 +15,9 @@ import type { CmContext } from './context.ts'
 
 /** Sends the message to who sent the packet. */
 export function sendBack(state: CmContext, packet: Packet, message: Uint8Array): void {
-  const { nobody } = state.connections
-  prepareTemplate(nobody, state.bytes, packet)
-  sendTo(state, nobody, message)
+  const { blankPair } = state.connections
+  prepareTemplate(blankPair, state.bytes, packet)
+  sendTo(state, blankPair, message)
 }
 
 /** Sends the message to the peer of the queue pair, to its QP 1. */

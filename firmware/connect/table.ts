@@ -61,7 +61,7 @@ export const TIME_WAIT_US: number = 4.096 * 2 ** 19
 
 const QP_GSI = 1
 
-const NOBODY: QueuePairOptions = {
+const NO_PEER: QueuePairOptions = {
   peerNumber: QP_GSI,
   clientHigh: 0,
   clientLow: 0,
@@ -82,7 +82,7 @@ export function createConnectionTable(): ConnectionTable {
     nowUs: 0,
     timerUs: Infinity,
     psn: 0,
-    nobody: createQueuePair(QUEUE_PAIRS, QP_GSI, NOBODY),
+    blankPair: createQueuePair(QUEUE_PAIRS, QP_GSI, NO_PEER),
     message: new Uint8Array(CM_BYTES),
   }
 }

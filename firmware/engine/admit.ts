@@ -39,7 +39,7 @@ import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { expectFault } from './batch-expect.ts'
 import { isInOrder } from './batch-order.ts'
 import { commitNow } from './group.ts'
-import { clientOf, heldClientOf, repetitionFault, wasDurable } from './operation.ts'
+import { clientOf, collectedClientOf, repetitionFault, wasDurable } from './operation.ts'
 import { healthFault } from './storage.ts'
 
 /** Others make the record durable: it may be handed on. */
@@ -92,7 +92,7 @@ export function admit(
   item.batchIndex = batch === null ? -1 : ask.batchIndex
   item.chained = batch !== null && noteJoined(batch, ask.batchIndex, state.answers.groups)
   if (isNew && commit.operations.retired[party.client] === 0) item.client = party.client
-  else item.client = ask.batch ? heldClientOf(state, party, ask) : clientOf(state, party, ask)
+  else item.client = ask.batch ? collectedClientOf(state, party, ask) : clientOf(state, party, ask)
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)

@@ -2,7 +2,7 @@
 /**
  * How elements of the host end: what their completions say (source 3; P3-27).
  *
- * Invariant: an element that succeeds unasked (not SIGNALED) gives its promise of room back
+ * Invariant: an element that succeeds unasked (not SIGNALED) gives its reservation back
  * and says nothing; every other one ends by exactly one completion.
  */
 

@@ -40,8 +40,8 @@ export function sendAcks(state: TransportState & BurstState): void {
 }
 
 /**
- * What is held of a batch is about to be judged: the group makes way where all of it would fit into
- * one group, and not into what is left of this one.
+ * What is collected of a batch is about to be judged: the group makes way where all of it would fit
+ * into one group, and not into what is left of this one.
  */
 export function makeGroupRoom(state: GroupContext, batch: Batch): void {
   const { commit } = state
@@ -51,7 +51,7 @@ export function makeGroupRoom(state: GroupContext, batch: Batch): void {
   if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
 }
 
-/** Completions of a group, and again those that a refusal in between has held up. */
+/** Completions of a group, and again those that a refusal in between has delayed. */
 const COMPLETION_LINES: number = 4 * BURST_FRAMES
 
 /** Commits the group as it stands. */

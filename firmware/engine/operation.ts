@@ -80,7 +80,7 @@ export function groupHoldsOperation(
   return false
 }
 
-const heldHeader = blankSlotHeader()
+const foundHeader = blankSlotHeader()
 
 /** Does the slot, which there is, hold that operation, and other data than is brought? */
 export function isForged(state: BurstContext, whose: ClientId, ask: Ask, dataAt: number): boolean {
@@ -94,17 +94,17 @@ export function isForged(state: BurstContext, whose: ClientId, ask: Ask, dataAt:
   runAll(list)
   if (resultOf(list, 0) !== 0) return false
   const differs = resultOf(list, 1) === DIFFERENT
-  readSlotHeader(heldHeader, state.words, EXAMINE_AT)
+  readSlotHeader(foundHeader, state.words, EXAMINE_AT)
   if (
-    heldHeader.clientLow !== whose.clientLow >>> 0 ||
-    heldHeader.clientHigh !== whose.clientHigh >>> 0
+    foundHeader.clientLow !== whose.clientLow >>> 0 ||
+    foundHeader.clientHigh !== whose.clientHigh >>> 0
   ) {
     return false
   }
   const { operationHigh, operationLow } = ask
-  if (heldHeader.operationLow !== operationLow || heldHeader.operationHigh !== operationHigh)
+  if (foundHeader.operationLow !== operationLow || foundHeader.operationHigh !== operationHigh)
     return false
-  return differs || heldHeader.length !== ask.length
+  return differs || foundHeader.length !== ask.length
 }
 
 /** Is it the same whenever the record comes? What is refused for it was never executed. */
@@ -168,14 +168,14 @@ export function isKnown(state: CommitState, party: Party, high: number, low: num
 /** The place in the table of the client of a record that has just come, and is taken. */
 export function clientOf(state: CommitState, party: Party, ask: Ask): number {
   const { operationHigh, operationLow } = ask
-  const client = heldClientOf(state, party, ask)
+  const client = collectedClientOf(state, party, ask)
   noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
   beginOperation(state.commit.operations, client, operationHigh, operationLow)
   return client
 }
 
 /** Likewise of one that may have come long ago. */
-export function heldClientOf(state: CommitState, party: Party, ask: Ask): number {
+export function collectedClientOf(state: CommitState, party: Party, ask: Ask): number {
   const { operationHigh, operationLow } = ask
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit

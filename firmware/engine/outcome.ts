@@ -3,7 +3,7 @@
  * What the peer said of an element of a connected queue, and the results that wait for a receive
  * entry of their pair (P2-25).
  *
- * Invariant: a posting is free, under way, or held by its pair, and one of these alone.
+ * Invariant: a posting is free, under way, or a result of its pair, and one of these alone.
  */
 
 import * as el from '../host/element.ts'
@@ -34,17 +34,17 @@ export function describeOutcome(into: Completion, posting: Posting): void {
 }
 
 /** The result waits for a receive of its pair. */
-export function holdResult(work: HostWork, pair: HostPair, item: number): void {
+export function addResult(work: HostWork, pair: HostPair, item: number): void {
   work.postings[item]!.next = -1
-  if (pair.heldFirst < 0) pair.heldFirst = item
-  else work.postings[pair.heldLast]!.next = item
-  pair.heldLast = item
+  if (pair.resultFirst < 0) pair.resultFirst = item
+  else work.postings[pair.resultLast]!.next = item
+  pair.resultLast = item
 }
 
 /** Takes the first result that waits out of its pair, and forgets it. */
-export function dropHeldResult(work: HostWork, pair: HostPair): void {
-  const item = pair.heldFirst
-  pair.heldFirst = work.postings[item]!.next
+export function dropResult(work: HostWork, pair: HostPair): void {
+  const item = pair.resultFirst
+  pair.resultFirst = work.postings[item]!.next
   freePosting(work, item)
 }
 

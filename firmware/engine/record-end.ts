@@ -39,13 +39,13 @@ export function completeRecord(state: BurstContext, i: number, copies: number): 
   const { commit, hostWork } = state
   const record = hostWork.records[i]!
   if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return
-  if (commit.items[i]!.fault !== PASS || isHeldUp(state, i)) return
+  if (commit.items[i]!.fault !== PASS || isAfterRefusal(state, i)) return
   describeRecordEnd(state, i, record, commit.items[i]!.wait)
   appendCompletion(state, record)
 }
 
 /** Was a record of its queue before it refused? Then that is told first. */
-function isHeldUp(state: CommitState & QueueState, i: number): boolean {
+function isAfterRefusal(state: CommitState & QueueState, i: number): boolean {
   const { commit, hostWork } = state
   const { queue } = hostWork.records[i]!
   for (let j = 0; j < i; j++) {
@@ -128,12 +128,12 @@ function goBefore(state: CommitState & HostState & QueueState, i: number): void 
 }
 
 /**
- * The next entry. Within a pass a completion queue is ended only before anything is promised in it,
+ * The next entry. Within a pass a completion queue is ended only before anything is reserved in it,
  * and a record is told of in the pass in which it was executed.
  */
 function entryOf(host: HostQueues, record: HostRecord): number {
   const number = enterCompletion(host, record.place)
-  assert(number >= 0, 'a completion queue outlives what it has promised to a record')
+  assert(number >= 0, 'a completion queue outlives what it has reserved for a record')
   return number
 }
 

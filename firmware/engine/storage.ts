@@ -26,7 +26,7 @@ import { isSafe } from '../burst/burst.ts'
 import type { ThroughContext, ThroughState } from '../burst/context.ts'
 import { FLUSHED } from '../burst/through-job.ts'
 import type { CommitState } from '../commit/context.ts'
-import { placeFault } from '../commit/placement.ts'
+import { placeFault } from '../commit/proof.ts'
 import {
   FIXED_LENGTH,
   KIND_BYTES,
@@ -59,7 +59,7 @@ export function mendFault(state: ThroughContext, region: Pick<Region, 'placement
   if (!isArmed(state)) return NOT_ARMED
   const { placement } = region
   if (placement === PLACEMENT_LOCAL) return PASS
-  const placed = placeFault(state.placement, placement)
+  const placed = placeFault(state.proof, placement)
   return placed === PASS && placement === PLACEMENT_THROUGH ? agentFault(state) : placed
 }
 
@@ -76,7 +76,7 @@ export function closeBy(state: CommitState, fault: Fault): Fault {
 export function writesFault(state: ThroughContext, region: Region): Fault {
   if (region.kind === KIND_RECORDS) return healthFault(state, region)
   if (region.kind !== KIND_BYTES || region.placement === PLACEMENT_RELAY) return PASS
-  const placed = placeFault(state.placement, region.placement)
+  const placed = placeFault(state.proof, region.placement)
   if (placed !== PASS || (region.flags & WRITE_PERSIST_REGION) === 0) return placed
   if (state.commit.closed !== PASS) return state.commit.closed
   return isSafe(state) ? PASS : NOT_ARMED
@@ -102,7 +102,7 @@ function agentFault(state: ThroughState): Fault {
 
 /** Why a record in the host's memory is not taken now, or PASS. */
 function hostFault(state: CommitState & ThroughState, region: Region): Fault {
-  const fault = placeFault(state.placement, region.placement)
+  const fault = placeFault(state.proof, region.placement)
   if (fault !== PASS) return fault
   if (region.placement !== PLACEMENT_THROUGH) {
     return state.recovery.unscanned[region.index] === 0 ? PASS : PLACEMENT_UNKNOWN

@@ -3,9 +3,9 @@
  * Completion queues: room, entries, and when the host is woken (P3-27).
  *
  * Invariants:
- * - Room for a completion is promised before its element is executed, so completing needs no read
- *   and cannot fail. The context of a completion queue with promises, or with an interrupt that is
- *   delayed, is pinned.
+ * - Room for a completion is reserved before its element is executed, so completing needs no read
+ *   and cannot fail. The context of a completion queue with reservations, or with an interrupt that
+ *   is delayed, is pinned.
  * - An entry is copied out whole, its second stamp last; where it stands in the list is up to the
  *   caller: behind the fence that earns it.
  * - A queue that was armed is told of at the latest `period` µs after a completion that nobody was
@@ -37,7 +37,7 @@ import { COMPLETIONS_MADE, type Completion, type HostQueues } from './host.ts'
 import { ahead, QUEUE_ERROR, QUEUE_READY, Z1_ARMED, Z2_COUNT } from './queue-info.ts'
 
 /**
- * Promises room for one completion. False if, as far as is known, there is none; or if the queue is
+ * Reserves room for one completion. False if, as far as is known, there is none; or if the queue is
  * paused, or over.
  */
 export function reserveCompletion(host: HostQueues, place: number): boolean {
@@ -50,7 +50,7 @@ export function reserveCompletion(host: HostQueues, place: number): boolean {
   return true
 }
 
-/** Takes a promise back. */
+/** Takes a reservation back. */
 export function releaseCompletion(host: HostQueues, place: number): void {
   host.reserved[place]! -= 1
   if (host.reserved[place] === 0) host.contexts.pins[place]! -= 1
@@ -62,8 +62,8 @@ export function overrun(host: HostQueues, list: CommandList, place: number): voi
 }
 
 /**
- * Appends the entry that `host.completion` describes to the list, on a promise. In a queue that is
- * in the error state nothing is written any more.
+ * Appends the entry that `host.completion` describes to the list, on a reservation. In a queue that
+ * is in the error state nothing is written any more.
  */
 export function complete(host: HostQueues, list: CommandList, place: number): void {
   const number = enterCompletion(host, place)
@@ -73,9 +73,9 @@ export function complete(host: HostQueues, list: CommandList, place: number): vo
 }
 
 /**
- * The first half of completing: the entry gets its number, on a promise; -1 in a queue that is in
- * the error state. Whoever takes it writes it, once or again where the list stopped before it, and
- * then tells the host.
+ * The first half of completing: the entry gets its number, on a reservation; -1 in a queue that is
+ * in the error state. Whoever takes it writes it, once or again where the list stopped before it,
+ * and then tells the host.
  */
 export function enterCompletion(host: HostQueues, place: number): number {
   releaseCompletion(host, place)
@@ -212,29 +212,29 @@ export function tellAll(host: HostQueues, list: CommandList): void {
 
 /**
  * Is what room there is kept for receives? Elements that are sent wait for messages of the peer to
- * be taken, and these need room, too: were all of it promised to what is sent, at both ends,
+ * be taken, and these need room, too: were all of it reserved for what is sent, at both ends,
  * nothing would go on.
  */
 export function isCrowded(host: HostQueues, place: number): boolean {
   const depth = depthOf(host, place)
-  const promised = host.reserved[place]!
+  const reserved = host.reserved[place]!
   const taken = ahead(pointerOf(host, place), farPointerOf(host, place))
-  return promised > 0 && taken + promised >= depth - (depth >> 2)
+  return reserved > 0 && taken + reserved >= depth - (depth >> 2)
 }
 
-/** Are there promises that have still to become entries, or nothing? */
-export function hasPromises(host: HostQueues, place: number): boolean {
+/** Are there reservations that have still to become entries, or nothing? */
+export function hasReservations(host: HostQueues, place: number): boolean {
   return host.reserved[place]! > 0
 }
 
-/** A new context came into the place: nothing is promised or delayed in it. */
+/** A new context came into the place: nothing is reserved or delayed in it. */
 export function startCompletions(host: HostQueues, place: number): void {
   host.reserved[place] = 0
   host.untold[place] = 0
   host.dueUs[place] = Infinity
 }
 
-/** There is no host any more: nothing is promised, and no interrupt is due. */
+/** There is no host any more: nothing is reserved, and no interrupt is due. */
 export function clearTimers(host: HostQueues): void {
   host.reserved.fill(0)
   host.untold.fill(0)

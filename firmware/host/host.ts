@@ -199,7 +199,7 @@ export interface HostQueues {
   readonly pass: Pass
   /** Passes so far. */
   passes: number
-  /** By place, of completion queues: room that is promised; completions that no interrupt told. */
+  /** By place, of completion queues: room that is reserved; completions that no interrupt told. */
   readonly reserved: Int32Array
   readonly untold: Int32Array
   /** When the interrupt is due all the same, µs, or Infinity; the soonest, and how many wait. */

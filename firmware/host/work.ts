@@ -67,15 +67,15 @@ export interface HostPair {
    * low word of the operation of index 0; records sent, none if all is complete; places kept for
    * more.
    */
-  burst: number
+  batchBurst: number
   batchId: number
   batchCount: number
   batchOperation: number
   batchSent: number
   batchLeft: number
   /** Results that wait for a receive, in their order. */
-  heldFirst: number
-  heldLast: number
+  resultFirst: number
+  resultLast: number
   /** Elements whose send completion was not made: in the order in which they were posted. */
   untoldFirst: number
   untoldLast: number
@@ -93,9 +93,9 @@ export interface HostPair {
   stopped: boolean
   /** Somebody was told that there is no receive, or no room for its completion. */
   starved: boolean
-  /** Number of its receives' completion queue, once known; and where room was promised, or -1. */
+  /** Number of its receives' completion queue, once known; and where room is reserved, or -1. */
   completions: number
-  promised: number
+  reserved: number
 }
 
 /** An element of a send queue on its way over the wire. */
@@ -106,13 +106,13 @@ export interface Posting {
   unit: number
   /** Units taken of the queue with it. */
   pointer: number
-  /** Place of the completion queue's context, pinned by the promise of room. */
+  /** Place of the completion queue's context, pinned by the reservation. */
   place: number
   opcode: number
   flags: number
   length: number
   /** Of a record of a batch: number of its burst on the pair. */
-  burst: number
+  batchBurst: number
   operationHigh: number
   operationLow: number
   addressHigh: number
@@ -186,11 +186,11 @@ export interface HostRecord {
 }
 
 /** A record of a batch for the own part that waits for the last of its burst. */
-interface HeldElement {
+interface CollectedElement {
   unit: number
   units: number
   flags: number
-  /** Place of the completion queue's context, pinned by the promise of room. */
+  /** Place of the completion queue's context, pinned by the reservation. */
   place: number
 }
 
@@ -204,7 +204,7 @@ export interface LocalBatch {
   clientLow: number
   readonly batch: Batch
   /** By number of the member. */
-  readonly held: readonly HeldElement[]
+  readonly collected: readonly CollectedElement[]
 }
 
 export interface HostWork {
@@ -231,7 +231,7 @@ export interface HostWork {
   /** The one whose record is judged; and what was `host.element` before that. */
   judged: LocalBatch | null
   readonly aside: Element
-  /** Place of the context of the completion queue, where the element has its promise of room. */
+  /** Place of the context of the completion queue, where the element has its reservation. */
   place: number
   /** Bytes of the element that is executed: where they lie, and in which buffer, or -1. */
   dataAt: number
@@ -289,14 +289,14 @@ function blankPair(): HostPair {
     kept: false,
     under: 0,
     postings: 0,
-    burst: 0,
+    batchBurst: 0,
     batchId: 0,
     batchCount: 0,
     batchOperation: 0,
     batchSent: 0,
     batchLeft: 0,
-    heldFirst: -1,
-    heldLast: -1,
+    resultFirst: -1,
+    resultLast: -1,
     untoldFirst: -1,
     untoldLast: -1,
     receiveAt: zeros(POSTED_RECEIVES),
@@ -310,7 +310,7 @@ function blankPair(): HostPair {
     stopped: false,
     starved: false,
     completions: -1,
-    promised: -1,
+    reserved: -1,
   }
 }
 
@@ -324,7 +324,7 @@ function blankPosting(): Posting {
     opcode: 0,
     flags: 0,
     length: 0,
-    burst: 0,
+    batchBurst: 0,
     operationHigh: 0,
     operationLow: 0,
     addressHigh: 0,
@@ -386,14 +386,14 @@ function blankWatch(): Watch {
   }
 }
 
-function blankHeld(): HeldElement {
+function blankCollected(): CollectedElement {
   return { unit: 0, units: 0, flags: 0, place: 0 }
 }
 
 function blankLocalBatch(number: number): LocalBatch {
-  const held = each(BATCH_ELEMENTS_MAX, blankHeld)
+  const collected = each(BATCH_ELEMENTS_MAX, blankCollected)
   const batch = blankBatch(HOST_OWNER + number)
-  return { number, queue: -1, clientHigh: 0, clientLow: 0, batch, held }
+  return { number, queue: -1, clientHigh: 0, clientLow: 0, batch, collected }
 }
 
 function each<T>(count: number, make: () => T): T[] {

@@ -21,7 +21,7 @@ import { resetLanes } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { createExamination } from '../commit/examine.ts'
 import { readOperations, voidOperations } from '../commit/operations.ts'
-import { rightsOf } from '../commit/placement.ts'
+import { rightsOf } from '../commit/proof.ts'
 import {
   blankReport,
   clearAllLanes,
@@ -69,7 +69,7 @@ import {
 } from '../medium/superblock.ts'
 import { markUnflushed, resetThrough, resumeLane } from '../placement/through.ts'
 import { mechanismOf } from '../transport/mechanism.ts'
-import { type ManageContext, type ManageState, WORK_NONE } from './context.ts'
+import { JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
@@ -186,12 +186,12 @@ function resumeThrough(state: ThroughContext): void {
   }
 }
 
-/** Nothing is under way in slices; what was is found again (region-work.ts). */
+/** Nothing is under way in slices; what was is found again (region-job.ts). */
 function resetWork(state: MemoryState & ManageState): void {
-  const { work } = state
-  work.kind = WORK_NONE
-  work.fault = PASS
-  work.live = isPending(state)
+  const { regionJob } = state
+  regionJob.kind = JOB_NONE
+  regionJob.fault = PASS
+  regionJob.live = isPending(state)
 }
 
 /** Was a region removed whose room is not free yet, though it may have to wait? */
@@ -280,7 +280,7 @@ export function regionOfEntry(
     baseLow: 0,
     keyAt,
     rkey: 0,
-    rights: rightsOf(state.placement, entry),
+    rights: rightsOf(state.proof, entry),
     unsettled: 0,
     repaired: 0,
     mechanism: mechanismOf(state, entry.placement),

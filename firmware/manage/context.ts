@@ -19,15 +19,15 @@ export interface Attachment {
   fault: Fault
 }
 
-export const WORK_NONE = 0
+export const JOB_NONE = 0
 /** A region is being made. */
-export const WORK_MAKE = 1
+export const JOB_MAKE = 1
 /** The room of a region that was removed is filled with zeros. */
-export const WORK_ERASE = 2
+export const JOB_ERASE = 2
 
-/** What is done of regions in slices (manage/region-work.ts). */
-export interface RegionWork {
-  /** One of WORK_*. */
+/** What is done of regions in slices (manage/region-job.ts). */
+export interface RegionJob {
+  /** One of JOB_*. */
   kind: number
   /** There may be something to do, now or when it may be. */
   live: boolean
@@ -50,9 +50,9 @@ export interface RegionWork {
   sliced: boolean
 }
 
-export function createRegionWork(): RegionWork {
+export function createRegionJob(): RegionJob {
   return {
-    ...{ kind: WORK_NONE, live: false, region: null, entry: null, key: new Uint8Array(0) },
+    ...{ kind: JOB_NONE, live: false, region: null, entry: null, key: new Uint8Array(0) },
     ...{ index: 0, lives: 0, done: 0, total: 0, fault: PASS, removed: null, sliced: false },
   }
 }
@@ -68,7 +68,7 @@ export interface ManageState {
   /** Likewise, to those of our own host. */
   readonly answeredHost: Answer[]
   /** What is done of regions in slices. */
-  readonly work: RegionWork
+  readonly regionJob: RegionJob
 }
 
 /** A control call is executed. */

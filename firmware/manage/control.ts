@@ -34,7 +34,7 @@ import type { QueueState } from '../burst/context.ts'
 import { sliceEnd, takeSlice } from '../burst/slice.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import { CASES } from '../commit/cases.ts'
-import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
+import { PROBE_LINES, prove, writeProbe } from '../commit/proof.ts'
 import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
@@ -80,13 +80,13 @@ import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, regionNameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
-import { type ManageContext, type ManageState, WORK_ERASE, WORK_NONE } from './context.ts'
+import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
 import { lookAgain, provision } from './provision.ts'
 import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
-import { noteWork } from './region-work.ts'
+import { noteWork } from './region-job.ts'
 import { endRemoved, removeRegion } from './remove.ts'
 
 /** Keeps a datagram for the end of the burst. */
@@ -281,10 +281,10 @@ function status(call: Call): Fault {
 /** What is under way, and what remains of it. */
 function describeWork(call: Call): void {
   const { bytes, to } = call
-  const { kind, entry, done, total } = call.state.work
+  const { kind, entry, done, total } = call.state.regionJob
   const each =
-    kind === WORK_NONE || kind === WORK_ERASE ? 1 : entry!.copies * strideOf(entry!.capacity)
-  const none = kind === WORK_NONE
+    kind === JOB_NONE || kind === JOB_ERASE ? 1 : entry!.copies * strideOf(entry!.capacity)
+  const none = kind === JOB_NONE
   bytes[to + mad.PART_WORK] = kind
   putU32(bytes, to + mad.PART_WORK_REGION, none ? 0 : entry!.id)
   put64(bytes, to + mad.PART_WORK_DONE_HIGH, none ? 0 : done * each)
@@ -584,7 +584,7 @@ function probe(call: Call): Fault {
   const { state, bytes, to } = call
   if (state.facts.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
   const high = (random32(state) | 1) >>> 0
-  const done = writeProbe(state.list, bytes, state.placement, high, random32(state))
+  const done = writeProbe(state.list, bytes, state.proof, high, random32(state))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   putU32(bytes, to + mad.PROBE_LINES, PROBE_LINES)
   put64(bytes, to + mad.PROBE_HOST_BYTES_HIGH, state.facts.hostBytes)
@@ -597,9 +597,9 @@ function place(call: Call): Fault {
   const seen = bytes[at + mad.PLACE_ADR] === 1 ? bytes[at + mad.PLACE_PLACEMENT]! : 0
   const high = u32(bytes, at + mad.PLACE_NUMBER_HIGH)
   const low = u32(bytes, at + mad.PLACE_NUMBER_LOW)
-  const fault = prove(state.placement, state.regions, seen, high, low)
+  const fault = prove(state.proof, state.regions, seen, high, low)
   if (fault !== PASS) return fault
-  bytes[to + mad.PLACE_PLACEMENT] = state.placement.proven
+  bytes[to + mad.PLACE_PLACEMENT] = state.proof.proven
   noteWork(state)
   settlePending(state)
   lookAgain(state)

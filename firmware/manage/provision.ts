@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A region is made by one call, or, where that takes longer than a slice, in the slices behind it
- *   (region-work.ts): whoever asks again is told that it is under way, until it is there.
+ *   (region-job.ts): whoever asks again is told that it is under way, until it is there.
  * - Its identity was never another's, and its check-code key is drawn again: what a region before
  *   it has left in its room is valid in none of its slots (I8).
  */
@@ -22,7 +22,7 @@ import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '..
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../board/memory-map.ts'
 import { takeSlice } from '../burst/slice.ts'
 import type { CommitState } from '../commit/context.ts'
-import { placeFault } from '../commit/placement.ts'
+import { placeFault } from '../commit/proof.ts'
 import { LOOK_DUE } from '../commit/recovery.ts'
 import { closeBy, mendFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
@@ -49,8 +49,8 @@ import {
 } from '../medium/superblock.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { regionNameOf, regionOfEntry } from './boot.ts'
-import { type ManageContext, type RegionWork, WORK_MAKE, WORK_NONE } from './context.ts'
-import { beginMaking, joinRegion, serveRegionWork } from './region-work.ts'
+import { JOB_MAKE, JOB_NONE, type ManageContext, type RegionJob } from './context.ts'
+import { beginMaking, joinRegion, serveRegionJob } from './region-job.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
 
@@ -97,19 +97,19 @@ export function provision(state: ManageContext, entry: RegionEntry): Fault {
   const shape = regionShapeFault(entry)
   if (shape !== PASS) return shape
   const name = regionNameOf(entry.name, 0)
-  const known = placeFault(state.placement, entry.placement)
+  const known = placeFault(state.proof, entry.placement)
   if (known !== PASS) return known
   const existing = findRegionByName(state.regions, name)
   if (existing !== null) return sameShape(existing, entry) ? PASS : REGION_EXISTS
-  const { work } = state
-  if (work.kind === WORK_MAKE && work.region!.name === name) {
-    if (!sameShape(work.region!, entry)) return REGION_EXISTS
+  const { regionJob } = state
+  if (regionJob.kind === JOB_MAKE && regionJob.region!.name === name) {
+    if (!sameShape(regionJob.region!, entry)) return REGION_EXISTS
     return continueMaking(state)
   }
-  if (work.fault !== PASS && work.region!.name === name) return takeFault(work)
+  if (regionJob.fault !== PASS && regionJob.region!.name === name) return takeFault(regionJob)
   const refused = mendFault(state, entry)
   if (refused !== PASS) return refused
-  if (work.kind !== WORK_NONE) return UNDER_WAY
+  if (regionJob.kind !== JOB_NONE) return UNDER_WAY
   return placeRegion(state, entry)
 }
 
@@ -141,13 +141,13 @@ function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
 
 /** Does a slice of the making, if this call may. PASS when the region is there. */
 function continueMaking(state: ManageContext): Fault {
-  const { work } = state
-  if (takeSlice(state)) serveRegionWork(state)
-  return work.kind === WORK_NONE ? takeFault(work) : UNDER_WAY
+  const { regionJob } = state
+  if (takeSlice(state)) serveRegionJob(state)
+  return regionJob.kind === JOB_NONE ? takeFault(regionJob) : UNDER_WAY
 }
 
 /** What the making ended with: said once, to whoever asks for that region. */
-function takeFault(work: RegionWork): Fault {
+function takeFault(work: RegionJob): Fault {
   const { fault } = work
   work.fault = PASS
   return fault
@@ -157,8 +157,8 @@ function takeFault(work: RegionWork): Fault {
  * Where it is shown that the host's caches are passed by, what a start scanned there is looked at
  * again (scrub.ts): its repairs may have lain in them, and the host may have started since.
  */
-export function lookAgain({ regions, placement, recovery }: MemoryState & CommitState): void {
-  if (placement.proven !== PLACEMENT_BYPASS) return
+export function lookAgain({ regions, proof, recovery }: MemoryState & CommitState): void {
+  if (proof.proven !== PLACEMENT_BYPASS) return
   for (let i = 0; i < regions.count; i++) {
     if (recovery.unscanned[i] !== 0) recovery.unscanned[i] = LOOK_DUE
   }

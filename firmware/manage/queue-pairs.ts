@@ -25,8 +25,8 @@ import {
 import { DONE } from '../board/hal.ts'
 import { RESPONDER_RESOURCES, UNIT_BYTES } from '../board/limits.ts'
 import { runBurst } from '../burst/burst.ts'
+import { flushCollected } from '../burst/collected-batches.ts'
 import type { BurstContext, ServeContext } from '../burst/context.ts'
-import { flushHeld } from '../burst/held-batches.ts'
 import { startCompletions, tellAll } from '../host/completion.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
 import type { HostContext } from '../host/host-state.ts'
@@ -323,7 +323,7 @@ function closeWire(state: ServeContext, send: number): void {
   const pair = pairOf(state, number)
   if (pair?.send === send) closeHostPair(state, pair)
   // One that speaks to the own part has no connection, but may hold records of a batch.
-  flushHeld(state, send)
+  flushCollected(state, send)
 }
 
 function isQueueLocked(state: BoardState, which: number): boolean {
@@ -355,9 +355,9 @@ function readyFault({ state, bytes, at }: Call): Fault {
   if (u32(bytes, at + mad.MODIFY_QP_PEER_PSN) >= PSNS) return REQUEST
   if (u32(bytes, at + mad.MODIFY_QP_PSN) >= PSNS) return REQUEST
   if (depth < 1 || depth > RESPONDER_RESOURCES) return REQUEST
-  const nobody = bytes.subarray(mac, mac + MAC_BYTES).every((byte) => byte === 0)
+  const isBlank = bytes.subarray(mac, mac + MAC_BYTES).every((byte) => byte === 0)
   // A group of stations has no queue pair.
-  if (nobody || (bytes[mac]! & 1) !== 0) return REQUEST
+  if (isBlank || (bytes[mac]! & 1) !== 0) return REQUEST
   return u32(bytes, at + mad.MODIFY_QP_IPV4) === 0 ? REQUEST : PASS
 }
 

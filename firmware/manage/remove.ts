@@ -10,7 +10,7 @@
  * - From then on its key names nothing, and nothing that was begun stores into it: what was under
  *   way is refused on its queue pair, as by a key that names nothing; what goes through the host's
  *   caches is in doubt. Ports publish it no more; who follows its state is told that it is gone.
- * - Its room is free again when it is filled with zeros (region-work.ts), and not before. A lane
+ * - Its room is free again when it is filled with zeros (region-job.ts), and not before. A lane
  *   that still names it is void, also at the next start: its identity is never given again. One
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
  */
@@ -28,7 +28,7 @@ import { closeBy } from '../engine/storage.ts'
 import { KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../medium/region.ts'
 import { addLost, removeLostOf, setRemoved, writeSuperblock } from '../medium/superblock.ts'
 import { endThrough } from '../placement/through.ts'
-import { abortHeld } from '../queues/local-batch.ts'
+import { abortCollected } from '../queues/local-batch.ts'
 import { regionEnded } from '../status/telling.ts'
 import {
   MESSAGE_PERSIST,
@@ -39,7 +39,7 @@ import {
 } from '../transport/queue-pair.ts'
 import { STATUS_ERROR } from '../wire/memory-status.ts'
 import type { ManageContext } from './context.ts'
-import { noteWork } from './region-work.ts'
+import { noteWork } from './region-job.ts'
 
 /**
  * Removes the region. Faults: REQUEST, if it is not of this part; NOT_ARMED, FLUSH; SUPERBLOCK, and
@@ -62,7 +62,7 @@ export function removeRegion(state: ManageContext, region: Region): Fault {
   }
   state.regions.places[region.index] = null
   state.located.region = null
-  state.work.removed = region
+  state.regionJob.removed = region
   return fault
 }
 
@@ -71,9 +71,9 @@ export function removeRegion(state: ManageContext, region: Region): Fault {
  * whoever was on the way to it is told.
  */
 export function endRemoved(state: ManageContext): void {
-  const region = state.work.removed
+  const region = state.regionJob.removed
   if (region === null) return
-  state.work.removed = null
+  state.regionJob.removed = null
   endRegion(state, region)
 }
 
@@ -86,7 +86,7 @@ function endRegion(state: ManageContext, region: Region): void {
   }
   for (let i = 0; i < LOCAL_BATCHES && i < hostWork.batches.length; i++) {
     const { queue, batch } = hostWork.batches[i]!
-    if (queue >= 0 && batch.region === region) abortHeld(state, queue)
+    if (queue >= 0 && batch.region === region) abortCollected(state, queue)
   }
   endThrough(state, region)
   regionEnded(state, region, STATUS_ERROR)

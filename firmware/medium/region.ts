@@ -102,7 +102,7 @@ export interface Region {
   /** Address of the 16-byte check-code key in packet memory. */
   readonly keyAt: number
   rkey: number
-  /** Of a region of bytes in the host's memory, without what is not proven (placement.ts). */
+  /** Of a region of bytes in the host's memory, without what is not proven (proof.ts). */
   rights: number
   /** Records that no copy could settle; while there is one, the region refuses writes (D-14). */
   unsettled: number

@@ -423,7 +423,7 @@ export function regionRoomFor(
   limit: number,
 ): number {
   let at = local ? DATA_AT : HOST_DATA_AT
-  // Every step passes one region at least.
+  // Every step goes past one region at least.
   for (let i = 0; i < regionCountOf(sb); i++) {
     const entry = readEntry(sb, i)
     const end = endOfRoom(entry)

@@ -39,7 +39,7 @@ import type { BurstContext, QueueState, RecordContext, ThroughState } from '../b
 import { contextNow, failHostQueue, NO_QUEUE, refreshNow } from '../burst/queue-contexts.ts'
 import { type FlushAgent, type FlushRequest, NONE } from '../burst/through-job.ts'
 import type { CommitState } from '../commit/context.ts'
-import { PLACEMENT_UNPROVEN } from '../commit/placement.ts'
+import { PLACEMENT_UNPROVEN } from '../commit/proof.ts'
 import { describeEnd, finishElement } from '../engine/complete.ts'
 import { blankOut, complete, overrun, reserveCompletion } from '../host/completion.ts'
 import {
@@ -79,12 +79,12 @@ function reached(a: number, b: number): boolean {
 
 /** Whoever speaks for the agent shows the number of the last probe: only who sees it knows it. */
 export function proveAgent(state: CommitState, numberHigh: number, numberLow: number): Fault {
-  const { placement } = state
-  if (placement.proven === PLACEMENT_UNPROVEN) return PLACEMENT_UNKNOWN
-  if (numberHigh !== placement.numberHigh || numberLow !== placement.numberLow) {
+  const { proof } = state
+  if (proof.proven === PLACEMENT_UNPROVEN) return PLACEMENT_UNKNOWN
+  if (numberHigh !== proof.numberHigh || numberLow !== proof.numberLow) {
     return PLACEMENT_UNKNOWN
   }
-  return placement.proven === PLACEMENT_THROUGH ? PASS : PLACEMENT_WRONG
+  return proof.proven === PLACEMENT_THROUGH ? PASS : PLACEMENT_WRONG
 }
 
 /** The agent is there, with that send queue. */
@@ -119,7 +119,7 @@ export function isAgentWell(state: CommitState & HostState & ThroughState): bool
   const { agent } = state.through
   const { host } = state
   if (!agent.attached) return true
-  if (state.placement.proven !== PLACEMENT_THROUGH) return false
+  if (state.proof.proven !== PLACEMENT_THROUGH) return false
   return !agent.broken && host.phase === HOST_SERVED && host.epoch === agent.epoch
 }
 

@@ -117,8 +117,8 @@ export function scrubWaitUs(state: ThroughContext): number {
 
 /** The scrub is at the first record of that region. */
 function beginRegionScrub(state: CommitState & ScrubState, index: number): void {
-  const { scrub: at, recovery, placement } = state
-  at.lives = placement.lives
+  const { scrub: at, recovery, proof } = state
+  at.lives = proof.lives
   at.region = index
   at.slot = 0
   at.unlisted = recovery.unlisted
@@ -151,9 +151,9 @@ function isUrgent(state: MemoryState & CommitState, region: Region): boolean {
 
 /** All of the region was looked at: was it answered for, and is what is lost on the list? */
 function endLook(state: ServeContext, region: Region): void {
-  const { superblock, recovery, scrub: at, placement } = state
+  const { superblock, recovery, scrub: at, proof } = state
   const { index } = region
-  if (at.unanswered !== recovery.unanswered || at.lives !== placement.lives) return
+  if (at.unanswered !== recovery.unanswered || at.lives !== proof.lives) return
   const isListed = at.unlisted === recovery.unlisted
   const wasDue = isDue(state, region)
   if (!wasDue && !isListed) return

@@ -49,12 +49,12 @@ export function settlePending(state: PartContext): void {
 
 /** The region of what waits in that lane, if its placement is shown, or null. */
 function shownRegionOf(
-  { commit, placement, regions }: MemoryState & CommitState,
+  { commit, proof, regions }: MemoryState & CommitState,
   lane: number,
 ): Region | null {
   const intent = commit.pending[lane]!
   const region = intent === null ? null : findRegionById(regions, intent.regionId)
-  return region !== null && region.placement === placement.proven ? region : null
+  return region !== null && region.placement === proof.proven ? region : null
 }
 
 /** Does what waits in that lane go back with the record before it? Without an answer it waits. */

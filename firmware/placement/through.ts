@@ -150,7 +150,10 @@ const LOOK_US = 200
 /** Owner of the commands that store into a job's own lane. */
 const OWN_LANE = 1
 
-const NOBODY: Pick<Intent, 'operationHigh' | 'operationLow'> = { operationHigh: 0, operationLow: 0 }
+const NO_OPERATION: Pick<Intent, 'operationHigh' | 'operationLow'> = {
+  operationHigh: 0,
+  operationLow: 0,
+}
 
 /**
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
@@ -401,7 +404,7 @@ function askWriteBack(state: RecordContext, job: Job): void {
     request.length = job.state === REPAIR ? region.stride : imageBytes(item.length)
   }
   // Of a region nobody has asked; of a repair the lane alone says whose record it is.
-  const whose = job.state === FORM ? NOBODY : job.state === REPAIR ? job.intent! : item
+  const whose = job.state === FORM ? NO_OPERATION : job.state === REPAIR ? job.intent! : item
   request.psn = job.qp === null ? 0 : item.psn
   request.queuePair = job.qp === null ? 0 : job.qp.number
   request.operationHigh = whose.operationHigh

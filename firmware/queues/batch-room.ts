@@ -82,9 +82,9 @@ export function noteSentMember(
 ): void {
   if ((element.flags & BATCH) === 0) return
   const sent = isFurther(pair, element) ? pair.batchSent : 0
-  if (sent === 0) pair.burst = (pair.burst + 1) | 0
-  posting.burst = pair.burst
-  endBurst(work, pair)
+  if (sent === 0) pair.batchBurst = (pair.batchBurst + 1) | 0
+  posting.batchBurst = pair.batchBurst
+  endBatchBurst(work, pair)
   if (element.batchLeft === 0) return
   pair.batchId = element.batchId
   pair.batchCount = element.batchCount
@@ -95,12 +95,12 @@ export function noteSentMember(
 }
 
 /** Is it of the burst that is not complete? */
-export function isOfBurst({ flags, pair, burst }: Posting): boolean {
-  return (flags & BATCH) !== 0 && pair!.batchSent > 0 && pair!.burst === burst
+export function isOfBatchBurst({ flags, pair, batchBurst }: Posting): boolean {
+  return (flags & BATCH) !== 0 && pair!.batchSent > 0 && pair!.batchBurst === batchBurst
 }
 
 /** Nothing more is kept for the pair. */
-export function endBurst(work: HostWork, pair: HostPair): void {
+export function endBatchBurst(work: HostWork, pair: HostPair): void {
   if (pair.batchLeft > 0) work.freed = true
   work.keptCount -= pair.batchLeft
   pair.batchLeft = 0

@@ -48,7 +48,7 @@ import {
   takeBuffer,
   writePieces,
 } from '../engine/buffers.ts'
-import { describeOutcome, freePosting, holdResult } from '../engine/outcome.ts'
+import { addResult, describeOutcome, freePosting } from '../engine/outcome.ts'
 import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
@@ -72,7 +72,13 @@ import {
 } from '../transport/requester.ts'
 import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
-import { endBurst, isContrary, isOfBurst, lacksRoom, noteSentMember } from './batch-room.ts'
+import {
+  endBatchBurst,
+  isContrary,
+  isOfBatchBurst,
+  lacksRoom,
+  noteSentMember,
+} from './batch-room.ts'
 import { describeStatus, isVainHint, noteSize } from './status.ts'
 
 const WORD_BYTES = 8
@@ -338,7 +344,7 @@ const POSTINGS: WorkOwner = {
     noteStatus(posting, request)
     if (isSized(posting.opcode)) noteSize(state, posting, request)
     // Records of a burst end behind its last: this one has ended without that.
-    if (isOfBurst(posting)) endBurst(state.hostWork, posting.pair!)
+    if (isOfBatchBurst(posting)) endBatchBurst(state.hostWork, posting.pair!)
     posting.ended = true
     list(state.hostWork, work.item)
   },
@@ -397,7 +403,7 @@ function notePostingEnd(work: HostWork, item: number): void {
   pair.under -= 1
   work.freed = true
   work.look = true
-  if (posting.receivedTold) holdResult(work, pair, item)
+  if (posting.receivedTold) addResult(work, pair, item)
 }
 
 /** The send completions of a pair, as far as nothing before them is awaited. */
@@ -422,7 +428,7 @@ function tellReceived(state: HostContext & QueueState, pair: HostPair, item: num
   host.completion.flags = el.RECEIVED
   complete(host, commands, posting.place)
   // It has ended while it waited for those before it, and is not listed any more.
-  if (posting.ended && !posting.listed) holdResult(hostWork, pair, item)
+  if (posting.ended && !posting.listed) addResult(hostWork, pair, item)
 }
 
 function tellEnded(state: QueueContext, posting: Posting, item: number): void {

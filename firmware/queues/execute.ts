@@ -12,6 +12,7 @@
 import { assert } from '../board/assert.ts'
 import { COMMANDS_MAX } from '../board/limits.ts'
 import { runBurst } from '../burst/burst.ts'
+import { dropCollected } from '../burst/collected-batches.ts'
 import type {
   BurstContext,
   QueueState,
@@ -19,7 +20,6 @@ import type {
   ServeContext,
   WorkContext,
 } from '../burst/context.ts'
-import { dropHeldBatches } from '../burst/held-batches.ts'
 import { freeBuffer, gatherBytes } from '../engine/buffers.ts'
 import { describeEnd, finishElement } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
@@ -33,14 +33,14 @@ import { ringReceives } from '../respond/host-receive.ts'
 import { executeConnected, isUntold } from './connected.ts'
 import { sendDatagram } from './gsi.ts'
 import { executeLocal } from './local.ts'
-import { storeHeldLocal } from './local-batch.ts'
+import { storeCollectedLocal } from './local-batch.ts'
 import { dropPairs, serveHostPairs } from './pairs.ts'
 
 /** Commands that may stand in the list when an element begins: the rest is for it. */
 const LIST_ROOM: number = COMMANDS_MAX >> 3
 
 /**
- * Executes `host.element`, which has its promise of room in the completion queue whose context is
+ * Executes `host.element`, which has its reservation in the completion queue whose context is
  * in that place: EXECUTED, WAIT, or the fault that ends its queue.
  */
 export function executeElement(state: ServeContext, completions: number): number {
@@ -60,7 +60,7 @@ export function executeElement(state: ServeContext, completions: number): number
 /** A NOP: it completes behind everything that was posted before it. */
 function executeNothing(state: RecordContext, type: number): number {
   if (type === TYPE_CONNECTED && isUntold(state, state.host.element.place)) return WAIT
-  if (type === TYPE_LOCAL) storeHeldLocal(state)
+  if (type === TYPE_LOCAL) storeCollectedLocal(state)
   if (state.hostWork.recordCount > 0) commitNow(state)
   describeEnd(state, el.WC_SUCCESS)
   finishElement(state)
@@ -93,6 +93,6 @@ export function endPass(state: ServeContext): void {
 
 /** The host is gone, with everything that it had asked for. */
 export function dropHostWork(state: WorkContext): void {
-  dropHeldBatches(state)
+  dropCollected(state)
   dropPairs(state)
 }

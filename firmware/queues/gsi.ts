@@ -95,11 +95,11 @@ function keepCall(state: HostContext, from: number): void {
 }
 
 function sendOn(state: FrameContext, elementAt: number, from: number): void {
-  const { nobody } = state.connections
-  prepareTowards(state, nobody, elementAt + AH_MAC, elementAt + AH_IPV4)
-  const at = beginDatagram(state, nobody, MAD_BYTES)
+  const { blankPair } = state.connections
+  prepareTowards(state, blankPair, elementAt + AH_MAC, elementAt + AH_IPV4)
+  const at = beginDatagram(state, blankPair, MAD_BYTES)
   state.bytes.copyWithin(at, from, from + MAD_BYTES)
-  endDatagram(state, nobody, at, MAD_BYTES)
+  endDatagram(state, blankPair, at, MAD_BYTES)
 }
 
 function isZero(bytes: Uint8Array, at: number, length: number): boolean {

@@ -10,7 +10,7 @@
  * - The host sees its epoch answered only when zone 1 of every queue is zeros except for those of
  *   management: what an earlier epoch left there is nobody's, and no queue is valid by accident.
  * - When a host is gone nothing of it is left: no context, no key, no page, no doorbell, no work,
- *   and nothing that it has shown (placement.ts). A link that was down and is up again between two
+ *   and nothing that it has shown (proof.ts). A link that was down and is up again between two
  *   looks has another number.
  */
 

@@ -5,12 +5,12 @@
  *
  * Invariants:
  * - Nothing of a burst is stored before its last record has come, unless another element of its
- *   queue has to follow it: then what is held goes first, and the batch goes on.
+ *   queue has to follow it: then what is collected goes first, and the batch goes on.
  * - What contradicts itself, finds no room, comes too late or goes to a region that takes no
  *   batches is refused whole, before the first store of it, and what it held is given back.
  * - There is no wire, and so no one status: each record has a completion of its own, with its own
  *   reason, in the order of its queue, behind the fence that makes it durable. Its room there was
- *   promised when the element was taken. Of one that may be durable, or become so, none says less.
+ *   reserved when the element was taken. Of one that may be durable, or become so, none says less.
  * - A burst that fits into a group is one: its fences are shared (P4-13).
  */
 
@@ -37,6 +37,7 @@ import {
   PASS,
 } from '../board/fault.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../board/limits.ts'
+import { closeCollected, describeCollected, openOf } from '../burst/collected-batches.ts'
 import type {
   AcceptContext,
   GroupContext,
@@ -44,7 +45,6 @@ import type {
   RecordContext,
   ThroughState,
 } from '../burst/context.ts'
-import { closeHeld, describeHeld, openOf } from '../burst/held-batches.ts'
 import type { CommitState } from '../commit/context.ts'
 import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
 import { lookAtSlots } from '../engine/batch-expect.ts'
@@ -59,7 +59,7 @@ import type { HostState } from '../host/host-state.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
 import type { Region } from '../medium/region.ts'
 import { CONDITION_EXPECT } from '../wire/persist.ts'
-import { askOf, executeHeld, heldFault } from './record.ts'
+import { askOf, collectedFault, executeCollected } from './record.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
 export function executeMember(state: AcceptContext, region: Region): number {
@@ -72,7 +72,7 @@ export function executeMember(state: AcceptContext, region: Region): number {
   if (local !== null && local.batch.id !== element.batchId) {
     // Its sender has lost its way: neither of the two is taken.
     giveUpBatch(state, local, BATCH_ABORTED)
-    closeHeld(state, local)
+    closeCollected(state, local)
     local = null
     why = BATCH_FIELDS
   }
@@ -93,7 +93,7 @@ export function executeMember(state: AcceptContext, region: Region): number {
     if (fault !== PASS) return fault
     if (last) storeBatch(state, local)
   }
-  if (last) closeHeld(state, local)
+  if (last) closeCollected(state, local)
   return EXECUTED
 }
 
@@ -101,7 +101,10 @@ export function executeMember(state: AcceptContext, region: Region): number {
 function refuseMember(state: RecordContext, region: Region, against: Fault): number {
   const { element } = state.host
   const known = isLocalKnown(state, element.operationHigh, element.operationLow)
-  return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
+  return refuseElement(
+    state,
+    known ? against : collectedFault(state, region, element.wait, against),
+  )
 }
 
 /** Begins a burst with `host.element`; null if there are too many. */
@@ -149,11 +152,11 @@ function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fa
   members.at[n] = at
   members.expectHigh[n] = element.expectHigh
   members.expectLow[n] = element.expectLow
-  const held = local.held[n]!
-  held.unit = element.unit
-  held.units = element.units
-  held.flags = element.flags
-  held.place = state.hostWork.place
+  const collected = local.collected[n]!
+  collected.unit = element.unit
+  collected.units = element.units
+  collected.flags = element.flags
+  collected.place = state.hostWork.place
   batch.received = n + 1
   batch.lastIndex = element.batchIndex
   return PASS
@@ -161,8 +164,8 @@ function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fa
 
 // ---- its judgement -----------------------------------------------------------------------------
 
-/** Another element of the queue comes: what is held of its batch goes before it. */
-export function storeHeldLocal(state: RecordContext): void {
+/** Another element of the queue comes: what is collected of its batch goes before it. */
+export function storeCollectedLocal(state: RecordContext): void {
   const { host, hostWork } = state
   const { element } = host
   if (hostWork.openBatches === 0) return
@@ -176,7 +179,7 @@ export function storeHeldLocal(state: RecordContext): void {
   hostWork.place = place
 }
 
-/** What is held is committed, as far as the condition lets it. */
+/** What is collected is committed, as far as the condition lets it. */
 function storeBatch(state: RecordContext, local: LocalBatch): void {
   const { hostWork } = state
   const { batch } = local
@@ -188,7 +191,7 @@ function storeBatch(state: RecordContext, local: LocalBatch): void {
     batch.judged = n + 1
     const index = takeUp(state, local, n)
     hostWork.judged = local
-    const fault = executeHeld(state, batch, n)
+    const fault = executeCollected(state, batch, n)
     hostWork.judged = null
     if (fault === PASS) {
       batch.next = index + 1
@@ -207,20 +210,20 @@ function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): nu
   const { element } = state.host
   const { batch } = local
   const members = batch.members!
-  const held = local.held[n]!
+  const collected = local.collected[n]!
   const index = members.indexes[n]!
   element.queue = local.queue
   element.opcode = el.WQE_WRITE_PERSIST
-  element.unit = held.unit
-  element.units = held.units
-  element.flags = held.flags
+  element.unit = collected.unit
+  element.units = collected.units
+  element.flags = collected.flags
   element.length = members.lengths[n]!
   element.addressHigh = members.slots[n]!
   element.addressLow = 0
   element.operationHigh = operationHighOf(batch, index)
   element.operationLow = operationLowOf(batch, index)
   element.batchIndex = index
-  state.hostWork.place = held.place
+  state.hostWork.place = collected.place
   return index
 }
 
@@ -238,7 +241,7 @@ function isLocalKnown(state: GroupContext, high: number, low: number): boolean {
 
 // ---- its end -----------------------------------------------------------------------------------
 
-/** What is held is refused, and so is what is still to come of the burst. */
+/** What is collected is refused, and so is what is still to come of the burst. */
 function giveUpBatch(state: RecordContext, local: LocalBatch, fault: Fault): void {
   const { hostWork, host } = state
   const { batch } = local
@@ -246,10 +249,10 @@ function giveUpBatch(state: RecordContext, local: LocalBatch, fault: Fault): voi
   for (let n = batch.judged; n < batch.received; n++) {
     const told = givenUpFault(state, local, n, fault)
     count(state, told)
-    describeHeld(state, local, n)
+    describeCollected(state, local, n)
     host.completion.status = el.WC_GENERAL_ERR
     host.completion.refusal = FAULTS[told]!.code
-    complete(host, state.list, local.held[n]!.place)
+    complete(host, state.list, local.collected[n]!.place)
   }
   refuseWhole(state.batches, batch, batch.lastIndex, fault)
 }
@@ -269,27 +272,27 @@ function givenUpFault(
   const low = operationLowOf(batch, index)
   const client = findClient(operations, NO_CLIENT, local.clientHigh, local.clientLow)
   if (client !== NO_CLIENT && isDurable(operations, client, high, low)) return against
-  ask.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
+  ask.repetition = (local.collected[n]!.flags & el.REPETITION) !== 0
   ask.operationHigh = high
   ask.operationLow = low
   return repetitionFault(state, batch.region!, client, local, ask, against)
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */
-export function abortHeld(state: RecordContext, queue: number): void {
+export function abortCollected(state: RecordContext, queue: number): void {
   const local = openOf(state, queue)
   if (local === null) return
   if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_ABORTED)
-  closeHeld(state, local)
+  closeCollected(state, local)
 }
 
 /** Gives up what nothing more came of. */
-export function serveHeld(state: RecordContext): void {
+export function serveCollected(state: RecordContext): void {
   const { hostWork, host } = state
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue < 0 || local.batch.lastUs + BATCH_TIMEOUT_US > host.nowUs) continue
     if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_TIME)
-    closeHeld(state, local)
+    closeCollected(state, local)
   }
 }

@@ -87,7 +87,7 @@ import {
 import { putU32, u32 } from '../wire/bytes.ts'
 import { PLACEMENT_PERSISTENT, SELECT_RANGE } from '../wire/feth.ts'
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
-import { executeMember, storeHeldLocal } from './local-batch.ts'
+import { executeMember, storeCollectedLocal } from './local-batch.ts'
 import { executeRecord } from './record.ts'
 
 type Execute = (state: AcceptContext) => number
@@ -116,7 +116,7 @@ function refuseForm(): number {
 /** Executes `host.element`. */
 export function executeLocal(state: AcceptContext): number {
   noteParty(state)
-  storeHeldLocal(state)
+  storeCollectedLocal(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
   // Everything else is executed, and completes, behind the records that are on their way.

@@ -50,7 +50,7 @@ export function pinsOf(state: HostState, queue: number): number {
   return place < 0 ? 0 : state.host.contexts.pins[place]!
 }
 
-/** Completions that are promised in the queue. */
+/** Completions that are reserved in the queue. */
 export function reservedOf(state: HostState, queue: number): number {
   const place = state.host.contexts.placeOf[queue]!
   return place < 0 ? 0 : state.host.reserved[place]!

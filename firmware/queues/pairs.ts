@@ -7,7 +7,7 @@
  *   holds a queue pair that is silent, and when the connection fails the place is kept.
  * - A pair that is lost ends behind its elements: those that were under way are completed first,
  *   then both queues go to the error state (CONNECTION_LOST), with an event for each.
- * - Where a pair is closed, nothing of it is left: no posting, no promise, no buffer.
+ * - Where a pair is closed, nothing of it is left: no posting, no reservation, no buffer.
  */
 
 import { CONNECTION_LOST, type Fault, PASS } from '../board/fault.ts'
@@ -23,7 +23,7 @@ import { findInitiator } from '../burst/initiator.ts'
 import { failHostQueue } from '../burst/queue-contexts.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import { prepareTowards } from '../burst/towards.ts'
-import { dropHeldResult } from '../engine/outcome.ts'
+import { dropResult } from '../engine/outcome.ts'
 import { releaseCompletion } from '../host/completion.ts'
 import { ringQueue } from '../host/doorbell.ts'
 import type { HostPair } from '../host/work.ts'
@@ -33,7 +33,7 @@ import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import { closeQueuePair, freeNumber, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
 import { flushRequester } from '../transport/requester.ts'
-import { endBurst } from './batch-room.ts'
+import { endBatchBurst } from './batch-room.ts'
 import { finishPostings, isPairOpen } from './connected.ts'
 
 /**
@@ -71,7 +71,7 @@ export function openHostPair(
   pair.postings = 0
   pair.batchSent = 0
   pair.batchLeft = 0
-  pair.heldFirst = -1
+  pair.resultFirst = -1
   pair.untoldFirst = -1
   pair.taken = 0
   pair.fetched = 0
@@ -80,7 +80,7 @@ export function openHostPair(
   pair.starved = false
   // Not that of the pair before: what comes too early has no room kept anywhere.
   pair.completions = -1
-  pair.promised = -1
+  pair.reserved = -1
   return number
 }
 
@@ -140,8 +140,8 @@ export function pairOf(state: QueueState, number: number): HostPair | null {
 export function closeHostPair(state: ServeContext, pair: HostPair): void {
   cutPair(state, pair)
   finishPostings(state)
-  while (pair.heldFirst >= 0) dropHeldResult(state.hostWork, pair)
-  if (pair.promised >= 0) releaseCompletion(state.host, pair.promised)
+  while (pair.resultFirst >= 0) dropResult(state.hostWork, pair)
+  if (pair.reserved >= 0) releaseCompletion(state.host, pair.reserved)
   forgetPair(state, pair)
 }
 
@@ -157,10 +157,10 @@ function cutPair(state: WorkContext, pair: HostPair): void {
 function forgetPair(state: TransportState & QueueState, pair: HostPair): void {
   const qp = pair.qp!
   closeQueuePair(state.queuePairs, qp)
-  endBurst(state.hostWork, pair)
+  endBatchBurst(state.hostWork, pair)
   endWatches(state, pair)
-  pair.promised = -1
-  pair.heldFirst = -1
+  pair.reserved = -1
+  pair.resultFirst = -1
   pair.untoldFirst = -1
   pair.qp = null
   pair.ready = false
@@ -223,7 +223,7 @@ function losePair(state: BurstContext, pair: HostPair): void {
   pair.ready = false
   endWatches(state, pair)
   serveReceives(state, pair)
-  while (pair.heldFirst >= 0) dropHeldResult(work, pair)
+  while (pair.resultFirst >= 0) dropResult(work, pair)
   failHostQueue(state, pair.send, CONNECTION_LOST)
   failHostQueue(state, pair.receive, CONNECTION_LOST)
 }

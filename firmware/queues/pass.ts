@@ -10,7 +10,7 @@
  *   One with a full ring and ten thousand others with one element each are served alike (N22).
  * - The copy of an element that is judged is the one that is executed (H2); nothing beyond the
  *   write pointer is fetched (X-4). That was just read from zone 3, or is trusted (trust.ts).
- * - Room for the completion is promised before the element is executed. A completion queue without
+ * - Room for the completion is reserved before the element is executed. A completion queue without
  *   room is looked at again; if there is still none, it and that queue are over, and nothing else.
  * - A read that fails is the error of its queue; what was executed before stays executed.
  * - The contexts of the pass stay where they are until it is over.
@@ -37,13 +37,13 @@ import type {
   RecordContext,
   ServeContext,
 } from '../burst/context.ts'
-import { failHostQueue, judgeRead, NOBODY, takePlace } from '../burst/queue-contexts.ts'
+import { failHostQueue, judgeRead, QUEUE_ABSENT, takePlace } from '../burst/queue-contexts.ts'
 import { statusOf } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
 import {
   blankOut,
   complete,
-  hasPromises,
+  hasReservations,
   isCrowded,
   overrun,
   refreshCompletions,
@@ -96,7 +96,7 @@ import { giveRoomBack } from '../respond/host-receive.ts'
 import { isUntold } from './connected.ts'
 import { endPass, executeElement, receivesRung } from './execute.ts'
 import { failHost } from './host.ts'
-import { abortHeld } from './local-batch.ts'
+import { abortCollected } from './local-batch.ts'
 import { forgetCarried, trustCarried } from './trust.ts'
 
 /** Serves the queues at the front of those that were rung. */
@@ -201,7 +201,7 @@ function judgeQueue(state: QueueContext, i: number): void {
   const place = pass.places[i]!
   const carries = takeCarried(pending, queue)
   let fault = pass.outcomes[i]!
-  if (fault === NOBODY || (place >= 0 && !isValid(host, place))) {
+  if (fault === QUEUE_ABSENT || (place >= 0 && !isValid(host, place))) {
     refuseDoorbell(state)
     postEvent(host, list, EVENT_QUEUE_ERROR, queue, DOORBELL)
     return
@@ -287,7 +287,7 @@ function judgeCompletions(state: QueueContext): void {
     let fault = pass.outcomes[i]!
     if (fault === PASS && pass.known[i] === 1) fault = refreshPointer(host, place)
     if (fault === PASS) refreshCompletions(host, list, place)
-    else if (fault !== NOBODY) failHostQueue(state, queue, fault as Fault)
+    else if (fault !== QUEUE_ABSENT) failHostQueue(state, queue, fault as Fault)
   }
 }
 
@@ -415,7 +415,7 @@ function executeOne(
       return AGAIN
     }
     // Others have the room; they give it back, or use it.
-    if (crowded || hasPromises(host, completions)) return WAIT
+    if (crowded || hasReservations(host, completions)) return WAIT
     // What fills that one may have come from the network: nobody there shall end management.
     if (host.contexts.queueOf[completions] === QUEUE_GSI_COMPLETION) return WAIT
     overrun(host, list, completions)
@@ -448,7 +448,7 @@ function refuseUnit(
   host.counters[ELEMENTS_REFUSED]! += 1
   // What was executed before it completes before it.
   if (state.hostWork.recordCount > 0) commitNow(state)
-  abortHeld(state, pass.queues[i]!)
+  abortCollected(state, pass.queues[i]!)
   if (hasRoom) {
     blankOut(completion)
     completion.queue = pass.queues[i]!

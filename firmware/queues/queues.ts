@@ -20,8 +20,8 @@ import { DMA_SPACE, DONE } from '../board/hal.ts'
 import { FETCHES } from '../board/limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../board/memory-map.ts'
 import { runBurst } from '../burst/burst.ts'
+import { collectedDueUs } from '../burst/collected-batches.ts'
 import type { BurstContext, QueueState, ServeContext } from '../burst/context.ts'
-import { heldDueUs } from '../burst/held-batches.ts'
 import { tickCompletions } from '../host/completion.ts'
 import { writeContexts } from '../host/context.ts'
 import { isRung, ringQueue, takeDoorbells } from '../host/doorbell.ts'
@@ -41,7 +41,7 @@ import {
   ZONE3_BYTES,
 } from '../host/queue-info.ts'
 import { failHost, isHostDue, serveHost } from './host.ts'
-import { serveHeld } from './local-batch.ts'
+import { serveCollected } from './local-batch.ts'
 import { serveQueuePass } from './pass.ts'
 
 /** What found no room is tried again after this, µs, if nothing wakes it; so many at once. */
@@ -64,7 +64,7 @@ export function serveQueues(state: ServeContext, now: number): void {
   }
   if (host.soonestUs <= now) tickCompletions(host, state.list, now)
   if (host.retryUs <= now) retry(host)
-  if (state.hostWork.openBatches > 0) serveHeld(state)
+  if (state.hostWork.openBatches > 0) serveCollected(state)
   if (host.sweepLeft > 0) sweep(state)
   if (host.pending.pending > 0) serveQueuePass(state)
   else if (host.events.lost && host.events.lookUs <= now) lookAtEvents(state)
@@ -94,8 +94,8 @@ export function endQueues(state: HostContext & QueueState): number {
   if (pending.waiting > 0 && host.retryUs === Infinity) host.retryUs = host.nowUs + RETRY_US
   let due = host.soonestUs < host.retryUs ? host.soonestUs : host.retryUs
   if (host.events.lost && host.events.lookUs < due) due = host.events.lookUs
-  const heldUs = heldDueUs(state)
-  if (heldUs < due) due = heldUs
+  const collectedUs = collectedDueUs(state)
+  if (collectedUs < due) due = collectedUs
   if (due === Infinity) return 0
   return Math.max(1, Math.ceil(due - host.nowUs))
 }

@@ -75,7 +75,7 @@ export function executeRecord(
  * Executes `host.element`, record `n` of a batch, whose bytes are there already: PASS if it is in
  * the group, or complete, or why it is refused.
  */
-export function executeHeld(state: RecordContext, batch: Batch, n: number): Fault {
+export function executeCollected(state: RecordContext, batch: Batch, n: number): Fault {
   const members = batch.members!
   askOf(state, batch.region!, members.waits[n]!, false, 1)
   state.hostWork.dataAt = members.at[n]!
@@ -87,7 +87,7 @@ export function executeHeld(state: RecordContext, batch: Batch, n: number): Faul
  * What there is `against` `host.element`, a record of a batch that the table does not know as
  * durable; or OPERATION_FORGOTTEN.
  */
-export function heldFault(
+export function collectedFault(
   state: RecordContext,
   region: Region,
   wait: number,

@@ -4,13 +4,13 @@
  *
  * Invariants:
  * - Nothing of a burst is stored before its last record has come, unless another request of its
- *   queue pair has to follow it: then what is held goes first, and the batch goes on.
+ *   queue pair has to follow it: then what is collected goes first, and the batch goes on.
  * - What contradicts itself is refused whole (BATCH_FIELDS), as is what finds no room, comes too
  *   late, or names a region that takes no batches: nothing more of it is stored, one status says
  *   so, and what it held is given back. What is still to come of the burst is passed over.
  * - A record that is known to be durable is accepted and not stored again, whatever the condition.
  *   In order, every record before it is durable or stands in the same group in front of it.
- * - To be received is to be held: the transport acknowledges a record as it comes, and its
+ * - To be received is to be collected: the transport acknowledges a record as it comes, and its
  *   durability is said by the one status (batch-status.ts).
  */
 
@@ -169,7 +169,7 @@ function noteBegin({ commit, pweth }: WireState & CommitState, qp: QueuePair): v
   noteNewOperation(operations, qp.client, operationHigh, operationLow)
 }
 
-/** The record has several packets: they are gathered where it is held. */
+/** The record has several packets: they are gathered where it is collected. */
 export function openMember(state: RecordContext, qp: QueuePair, message: Ask): void {
   const batch = state.batches.of[qp.index]!
   qp.message = MESSAGE_PERSIST
@@ -205,7 +205,7 @@ export function endMember(state: RecordContext, qp: QueuePair, message: Ask, dat
     batch.received = n + 1
   }
   if (!message.lastOfBatch) return
-  storeHeld(state, qp)
+  storeCollected(state, qp)
   if (qp.state === STATE_OPEN) closeBatch(state, qp, batch)
 }
 
@@ -261,8 +261,10 @@ function wholeFault(
   return told
 }
 
-/** The burst of frames ends: what is held in them is moved, as the next one overwrites them. */
-export function keepHeld(state: RecordContext): void {
+/**
+ * The burst of frames ends: what is collected in them is moved, as the next one overwrites them.
+ */
+export function keepCollected(state: RecordContext): void {
   const { batches } = state
   if (batches.inFrames === 0) return
   batches.inFrames = 0
@@ -313,15 +315,15 @@ export function serveBatches(state: RecordContext, now: number): number {
 
 // ---- its judgement -----------------------------------------------------------------------------
 
-/** Is a record of that slot held, and not judged yet? */
+/** Is a record of that slot collected, and not judged yet? */
 export function holds(state: BatchState, qp: QueuePair, region: Region, slot: number): boolean {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.region !== region) return false
   return batch.judged < batch.received && hasSlot(batch.members!, slot)
 }
 
-/** What is held goes into the group, as far as the condition lets it. */
-export function storeHeld(state: RecordContext, qp: QueuePair): void {
+/** What is collected goes into the group, as far as the condition lets it. */
+export function storeCollected(state: RecordContext, qp: QueuePair): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
   const members = batch.members!

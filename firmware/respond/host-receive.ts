@@ -38,7 +38,7 @@ import {
 } from '../burst/queue-contexts.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { invalidate } from '../engine/locate.ts'
-import { describeOutcome, dropHeldResult } from '../engine/outcome.ts'
+import { describeOutcome, dropResult } from '../engine/outcome.ts'
 import { blankOut, complete, releaseCompletion, reserveCompletion } from '../host/completion.ts'
 import {
   depthOf,
@@ -89,11 +89,11 @@ export function ringReceives(state: HostState & QueueState, place: number): void
 export function takeHostReceive(state: HostState & QueueState, qp: QueuePair): Fault {
   const { host, hostWork } = state
   const pair = hostWork.pairs[qp.index]!
-  if (pair.promised < 0 && pair.fetched !== pair.taken) {
+  if (pair.reserved < 0 && pair.fetched !== pair.taken) {
     const place = host.contexts.placeOf[pair.completions]!
-    if (place >= 0 && reserveCompletion(host, place)) pair.promised = place
+    if (place >= 0 && reserveCompletion(host, place)) pair.reserved = place
   }
-  if (pair.promised < 0 || pair.fetched === pair.taken) {
+  if (pair.reserved < 0 || pair.fetched === pair.taken) {
     pair.starved = true
     hostWork.look = true
     return NOT_READY
@@ -187,34 +187,34 @@ function beginReceiveCompletion(state: HostContext, pair: HostPair): void {
 }
 
 function endReceipt(state: HostContext & QueueState, pair: HostPair): void {
-  const place = pair.promised
-  pair.promised = -1
+  const place = pair.reserved
+  pair.reserved = -1
   pair.taken = (pair.taken + 1) | 0
   // The next elements, before they are missed; and a result that waited for the message to end.
-  if (pair.receiveWaits || pair.heldFirst >= 0) state.hostWork.look = true
+  if (pair.receiveWaits || pair.resultFirst >= 0) state.hostWork.look = true
   complete(state.host, state.list, place)
 }
 
 /** Fetches elements, tells results that wait for one, finds room where there was none. */
 export function serveReceives(state: BurstContext, pair: HostPair): void {
   if (pair.receiveWaits) fetchReceives(state, pair)
-  while (pair.heldFirst >= 0 && pair.fetched !== pair.taken) {
+  while (pair.resultFirst >= 0 && pair.fetched !== pair.taken) {
     // The element that is next may be in use by a message.
     if (pair.qp!.receive >= 0) break
-    if (!promise(state, pair)) {
+    if (!reserveReceive(state, pair)) {
       // Nobody rings when the host has made room.
       state.hostWork.look = true
       break
     }
-    tellHeld(state, pair)
+    tellResult(state, pair)
     if (pair.receiveWaits) fetchReceives(state, pair)
   }
-  if (pair.starved && promise(state, pair)) pair.starved = false
+  if (pair.starved && reserveReceive(state, pair)) pair.starved = false
 }
 
-/** Has room for one completion of its receive queue promised. False if there is none now. */
-function promise(state: BurstContext, pair: HostPair): boolean {
-  if (pair.promised >= 0) return true
+/** Has room for one completion of its receive queue reserved. False if there is none now. */
+function reserveReceive(state: BurstContext, pair: HostPair): boolean {
+  if (pair.reserved >= 0) return true
   if (pair.completions < 0) return false
   const { host } = state
   const place = contextNow(state, pair.completions)
@@ -226,7 +226,7 @@ function promise(state: BurstContext, pair: HostPair): boolean {
   if (!reserveCompletion(host, place)) {
     if (!refreshNow(state, place) || !reserveCompletion(host, place)) return false
   }
-  pair.promised = place
+  pair.reserved = place
   return true
 }
 
@@ -235,17 +235,17 @@ export function giveRoomBack(state: HostState & QueueState): void {
   const { host, hostWork } = state
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const pair = hostWork.pairs[i]!
-    if (pair.qp === null || pair.promised < 0 || pair.qp.receive >= 0) continue
-    releaseCompletion(host, pair.promised)
-    pair.promised = -1
+    if (pair.qp === null || pair.reserved < 0 || pair.qp.receive >= 0) continue
+    releaseCompletion(host, pair.reserved)
+    pair.reserved = -1
   }
 }
 
 /** The result of a record in two steps: the completion of a receive (P2-24). */
-function tellHeld(state: HostContext & QueueState, pair: HostPair): void {
+function tellResult(state: HostContext & QueueState, pair: HostPair): void {
   const { hostWork } = state
   const { completion } = state.host
-  const posting = hostWork.postings[pair.heldFirst]!
+  const posting = hostWork.postings[pair.resultFirst]!
   beginReceiveCompletion(state, pair)
   completion.psn = posting.psn
   completion.source = pair.qp!.peerNumber
@@ -255,7 +255,7 @@ function tellHeld(state: HostContext & QueueState, pair: HostPair): void {
   completion.addressHigh = posting.addressHigh
   completion.addressLow = posting.addressLow
   describeOutcome(completion, posting)
-  dropHeldResult(hostWork, pair)
+  dropResult(hostWork, pair)
   endReceipt(state, pair)
 }
 

@@ -1,6 +1,6 @@
 // hot path
 /**
- * Ordered operations wait here from their arrival until the burst is settled (passes.ts): READ,
+ * Ordered operations wait here from their arrival until the burst is settled (rounds.ts): READ,
  * atomics, FLUSH, ATOMIC WRITE, confirmations, persists into plain bytes.
  *
  * Invariant: a burst has at most one for each of its frames; those of a queue pair stand in

@@ -7,7 +7,7 @@
  *   slot changes for a record that fails any check.
  * - A fault of the connection (form, key, rights, bounds) is a NAK and ends the queue pair. A fault
  *   of storage (length, slot, level, health) is a PERSIST_ACK with a status, and it lives.
- * - A record of a batch is held until the last of its batch has come (batch.ts).
+ * - A record of a batch is collected until the last of its batch has come (batch.ts).
  * - A single packet is committed from where it was received: its slot header replaces the spent
  *   headers in front of the payload, so a record is one piece of memory and is never copied before
  *   it is stored.
@@ -65,7 +65,7 @@ import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { PERSIST_VERSION, PWETH_BYTES, PWETH_WORDS, readPweth } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
-import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
+import { beginMember, endMember, holds, openMember, storeCollected } from './batch.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -247,12 +247,12 @@ function reclaimStaging(state: GroupContext, qp: QueuePair): void {
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
 export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt: number): void {
-  // A record of the same slot that is held was sent before this one.
-  const behindHeld = qp.batching && holds(state, qp, ask.region!, ask.slot)
-  if (behindHeld) storeHeld(state, qp)
+  // A record of the same slot that is collected was sent before this one.
+  const afterCollected = qp.batching && holds(state, qp, ask.region!, ask.slot)
+  if (afterCollected) storeCollected(state, qp)
   const { plain } = ask
   if (plain) beginPlain(state, qp, ask)
-  const against = behindHeld ? faultBehind(state, qp, ask) : qp.messageFault
+  const against = afterCollected ? faultBehind(state, qp, ask) : qp.messageFault
   const fault = admit(state, qp, ask, dataAt, against, null, -1)
   // What was run just now may have ended the queue pair, and given its buffer back.
   if (fault === QP_ERROR_STATE) return
@@ -281,7 +281,7 @@ function endUnjoined(
   if (fault !== REPEATED) refuseRecord(state, qp, ask, fault)
 }
 
-/** What was held before the record has just been committed: is the health what it was? */
+/** What was collected before the record has just been committed: is the health what it was? */
 function faultBehind(state: RecordContext, qp: QueuePair, ask: Ask): Fault {
   return qp.messageFault === PASS ? healthFault(state, ask.region!) : qp.messageFault
 }

@@ -2,7 +2,7 @@
  * RDMA READ: bytes of a plain region, records, and images of copies (P1-28, D-15; IBTA 9.7.5).
  *
  * Invariants:
- * - A READ is an ordered operation (passes.ts): it is answered after the records of its burst are
+ * - A READ is an ordered operation (rounds.ts): it is answered after the records of its burst are
  *   committed, so it sees what the same connection wrote before, and never a copy that is being
  *   written: no dirty read (I6). What the connection stored before is durable by then.
  * - A record is served from a copy whose check code was verified just now; the first valid one in

@@ -69,12 +69,12 @@ export function takeEntry(state: FrameContext & GatherState, qp: QueuePair): num
 
 /** Entries that the peer of that queue pair holds, over all of its connections. */
 function entriesOf(state: FrameContext & GatherState, qp: QueuePair): number {
-  let held = 0
+  let used = 0
   for (let i = 0; i < RECEIVES; i++) {
     const owner = state.queuePairs.places[state.receiveOwner[i]!] ?? null
-    if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1
+    if (owner !== null && isSamePeer(owner, qp, state.bytes)) used += 1
   }
-  return held
+  return used
 }
 
 /** Takes a free entry for the message that begins. NOT_READY if there is none. */

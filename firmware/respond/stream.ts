@@ -91,7 +91,7 @@ function endStream(state: TransportState, qp: QueuePair): void {
   qp.stream.active = false
   qp.stream.accepted = false
   qp.unanswered -= 1
-  if (qp.heldPsn >= 0) answer(state.answers, qp, qp.heldFirst, RNR_NAK_NEXT)
+  if (qp.heldBackPsn >= 0) answer(state.answers, qp, qp.heldBackFirst, RNR_NAK_NEXT)
 }
 
 /** Is the page there that the next response needs? If not, the READ pauses: PAGE_ABSENT. */

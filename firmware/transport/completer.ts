@@ -62,7 +62,7 @@ import {
   fail,
   freeDepth,
   isBatchMember,
-  isHeldMember,
+  isCollectedMember,
   isOrdered,
   NO_BATCH,
   PERSIST_QUERY,
@@ -80,7 +80,7 @@ import {
 import { regain, rewind, takeCongestion } from './sender.ts'
 
 /** A burst whose end was never posted: the responder has given it up by then, and has said so. */
-const HELD_US = 2 * BATCH_TIMEOUT_US
+const BATCH_GIVEN_UP_US = 2 * BATCH_TIMEOUT_US
 
 /** What a record of a batch is told that was refused, but is not the first that was. */
 const NOT_TOLD = FAULTS[BATCH_ABORTED]!.code
@@ -122,11 +122,11 @@ export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, no
   } else {
     q.counts.ghosts++
   }
-  if (!q.failed) passDone(q, nowUs)
+  if (!q.failed) retireDone(q, nowUs)
 }
 
 /** A record that is durable is with the responder, whatever became of the acknowledgement. */
-function passDone(q: Requester, nowUs: number): void {
+function retireDone(q: Requester, nowUs: number): void {
   while (q.unacked !== q.tail && requestAt(q, q.unacked).done) {
     advanceUnacked(q, psnDistance(requestAt(q, q.unacked).lastPsn, q.unackedPsn) + 1, nowUs)
   }
@@ -219,7 +219,8 @@ function taken(q: Requester, request: Request, nowUs: number): void {
 
 function setReceived(q: Requester, request: Request, nowUs: number): void {
   request.received = true
-  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : q.persistTimeoutUs)
+  request.persistAtUs =
+    nowUs + (isCollectedMember(request) ? BATCH_GIVEN_UP_US : q.persistTimeoutUs)
   q.hooks.received(request)
 }
 

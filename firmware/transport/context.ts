@@ -8,7 +8,7 @@ export interface TransportState {
   readonly queuePairs: QueuePairTable
   readonly answers: Answers
   /** PSN of our next datagram, and who sends those; the rest of it is that of connect/. */
-  readonly connections: { psn: number; readonly nobody: QueuePair }
+  readonly connections: { psn: number; readonly blankPair: QueuePair }
 }
 
 /** Frames that leave on behalf of a queue pair. */

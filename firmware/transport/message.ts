@@ -88,9 +88,9 @@ export interface Ordered {
   done: boolean
 }
 
-export function blankOrdered(nobody: QueuePair): Ordered {
+export function blankOrdered(blankPair: QueuePair): Ordered {
   return {
-    qp: nobody,
+    qp: blankPair,
     kind: 0,
     region: null,
     vaHigh: 0,

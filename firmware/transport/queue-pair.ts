@@ -135,10 +135,10 @@ export interface QueuePair extends Party {
 
   /** Ordered operations that wait for their answer; answers behind them wait too. */
   unanswered: number
-  /** PSN before the first of them: no acknowledgement may pass it. */
+  /** PSN before the first of them: no acknowledgement may go past it. */
   ackLimit: Psn
-  /** The pass over the ordered operations in which one of its own has to wait. */
-  heldPass: number
+  /** The round over the ordered operations in which one of its own has to wait. */
+  waitsInRound: number
   /** Fences done when it stored last: while there is no other, its stores are not durable. */
   dirtyAt: number
   /** Likewise, of stores into the memory of the host. */
@@ -153,8 +153,8 @@ export interface QueuePair extends Party {
   /** The long READ that is being answered. */
   readonly stream: Stream
   /** PSN of the last request that was held back, or -1; and PSN that is to come again first. */
-  heldPsn: number
-  heldFirst: number
+  heldBackPsn: number
+  heldBackFirst: number
 
   /** PSN (or -1) and kind of the last requests that have a response of their own. */
   readonly kindPsn: Int32Array
@@ -338,10 +338,10 @@ export interface QueuePairOptions {
  * keeps nobody out.
  */
 export function freeNumber(table: QueuePairTable): number {
-  for (let pass = 0; pass < 3; pass++) {
+  for (let attempt = 0; attempt < 3; attempt++) {
     for (let i = 0; i < QUEUE_PAIRS; i++) {
       const place = (table.next + i) & (QUEUE_PAIRS - 1)
-      if (!mayTake(table.places[place]!, pass)) continue
+      if (!mayTake(table.places[place]!, attempt)) continue
       table.next = place + 1
       return (table.salt << 8) | place
     }
@@ -349,10 +349,10 @@ export function freeNumber(table: QueuePairTable): number {
   return -1
 }
 
-function mayTake(qp: QueuePair | null, pass: number): boolean {
-  if (qp === null || pass === 0) return qp === null
+function mayTake(qp: QueuePair | null, attempt: number): boolean {
+  if (qp === null || attempt === 0) return qp === null
   if (qp.hold === HOLD_RESTING) return false
-  if (qp.state === STATE_ERROR || pass === 1) return qp.state === STATE_ERROR
+  if (qp.state === STATE_ERROR || attempt === 1) return qp.state === STATE_ERROR
   if (qp.hold === HOLD_CONNECTED) return false
   return !qp.used
 }
@@ -370,7 +370,7 @@ export function openQueuePair(
 
 /** Where its rings begin; nothing is held back, and its peer was told of no block. */
 const UNUSED = {
-  ...{ heldPsn: -1, heldFirst: 0, kindNext: 0, rememberedNext: 0 },
+  ...{ heldBackPsn: -1, heldBackFirst: 0, kindNext: 0, rememberedNext: 0 },
   ...{ invalidated: 0, notifiedUs: -Infinity },
 } as const
 
@@ -421,7 +421,7 @@ export function createQueuePair(
     receive: -1,
     unanswered: 0,
     ackLimit: options.expectedPsn,
-    heldPass: 0,
+    waitsInRound: 0,
     dirtyAt: -1,
     farAt: -1,
     withheldAt: -1,
@@ -509,8 +509,8 @@ export function savedAround(qp: QueuePair, psn: number): SavedRequest | null {
  * was held back, or the peer has gone back since (`isHeldBack`).
  */
 export function holdBack(qp: QueuePair, first: number, psn: number): void {
-  qp.heldFirst = first
-  qp.heldPsn = psn
+  qp.heldBackFirst = first
+  qp.heldBackPsn = psn
 }
 
 /**
@@ -518,12 +518,12 @@ export function holdBack(qp: QueuePair, first: number, psn: number): void {
  * not ahead of the last of them shows that the peer has gone back.
  */
 export function isHeldBack(qp: QueuePair, psn: number): boolean {
-  const ahead = psnDistance(psn, qp.heldPsn)
+  const ahead = psnDistance(psn, qp.heldBackPsn)
   if (ahead > 0 && ahead < 0x800000) {
-    qp.heldPsn = psn
+    qp.heldBackPsn = psn
     return true
   }
-  qp.heldPsn = -1
+  qp.heldBackPsn = -1
   return false
 }
 

@@ -263,7 +263,7 @@ export interface Requester {
   readsOut: number
   sendsOut: number
   /** Place of the last record that ended a burst of a batch, -1 before the first. */
-  burstEnd: number
+  batchBurstEnd: number
   /** No record before this place will be asked for again by itself. */
   asked: number
   /** PSNs that congestion leaves of the window, and those acknowledged towards one more. */
@@ -322,7 +322,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     sinceAck: 0,
     readsOut: 0,
     sendsOut: 0,
-    burstEnd: -1,
+    batchBurstEnd: -1,
     asked: 0,
     openWindow: window,
     regained: 0,
@@ -480,7 +480,7 @@ export function isBatchMember(request: Request): boolean {
 }
 
 /** A record of a batch that only waits for those behind it: nothing comes for it before. */
-export function isHeldMember(request: Request): boolean {
+export function isCollectedMember(request: Request): boolean {
   return isBatchMember(request) && !request.lastOfBatch
 }
 
@@ -494,7 +494,7 @@ export function withdraw(q: Requester, place: number, count: number): void {
   let psn = first.firstPsn
   freeDepth(q, first)
   // A burst begins when the one before has ended: no other is waited for.
-  if (q.burstEnd >= place) q.burstEnd = -1
+  if (q.batchBurstEnd >= place) q.batchBurstEnd = -1
   q.counts.packets--
   q.cursor = place
   q.cursorPsn = psn

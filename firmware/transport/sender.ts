@@ -22,7 +22,7 @@ import { psnAdd, psnDistance } from './psn.ts'
 import {
   fail,
   isBatchMember,
-  isHeldMember,
+  isCollectedMember,
   isOrdered,
   needsDepth,
   READ,
@@ -70,7 +70,7 @@ function send(
   const psn = q.cursorPsn
   const last = index + psnCount === request.packetCount
   const ordered = isOrdered(request.kind)
-  const asks = last && !isHeldMember(request)
+  const asks = last && !isCollectedMember(request)
   const ackRequest = !ordered && (asks || q.sinceAck + 1 >= q.openWindow >> 1)
   q.counts.packets++
   if (psnDistance(psn, q.unackedPsn) < psnDistance(q.highPsn, q.unackedPsn)) {
@@ -79,7 +79,7 @@ function send(
   // An ordered request is answered anyway.
   q.sinceAck = ackRequest || ordered ? 0 : q.sinceAck + 1
   q.cursorPsn = psnAdd(psn, psnCount)
-  if (last && request.lastOfBatch && q.cursor > q.burstEnd) q.burstEnd = q.cursor
+  if (last && request.lastOfBatch && q.cursor > q.batchBurstEnd) q.batchBurstEnd = q.cursor
   if (last) q.cursor++
   if (psnDistance(q.cursorPsn, q.unackedPsn) > psnDistance(q.highPsn, q.unackedPsn)) {
     q.highPsn = q.cursorPsn
@@ -103,7 +103,7 @@ function mayGo(q: Requester, request: Request, index: number): boolean {
   if (needsDepth(request.kind) && q.readsOut >= q.readDepth) return false
   if (takesReceive(request.kind) && !request.out && q.sendsOut >= q.sendDepth) return false
   if (request.fenced && index === 0 && q.readsOut > 0) return false
-  if (isBatchMember(request) && q.cursor > q.burstEnd && burstWaits(q)) return false
+  if (isBatchMember(request) && q.cursor > q.batchBurstEnd && batchBurstWaits(q)) return false
   if (q.asked < q.head) q.asked = q.head
   while (q.asked < q.cursor && !isAsked(requestAt(q, q.asked))) q.asked++
   if (q.asked >= q.cursor) return true
@@ -111,13 +111,13 @@ function mayGo(q: Requester, request: Request, index: number): boolean {
 }
 
 /** Has the last burst that was sent to its end no status yet? */
-function burstWaits(q: Requester): boolean {
-  return q.burstEnd >= q.head && !requestAt(q, q.burstEnd).done
+function batchBurstWaits(q: Requester): boolean {
+  return q.batchBurstEnd >= q.head && !requestAt(q, q.batchBurstEnd).done
 }
 
 /** May that record be asked for again by itself, now or later? */
 function isAsked(request: Request): boolean {
-  return request.kind === WRITE_PERSIST && !request.done && !isHeldMember(request)
+  return request.kind === WRITE_PERSIST && !request.done && !isCollectedMember(request)
 }
 
 /**
@@ -217,7 +217,7 @@ function askAgain(q: Requester, nowUs: number): void {
   for (let i = q.head; i < q.unacked; i++) {
     const request = requestAt(q, i)
     if (request.done || nowUs < request.persistAtUs) continue
-    if (isHeldMember(request) && isFollowed(q, i)) {
+    if (isCollectedMember(request) && isFollowed(q, i)) {
       request.persistAtUs = Infinity
       continue
     }

@@ -11,7 +11,7 @@ export class Gate {
   private readonly changing: Set<Promise<void>> = new Set()
 
   /** Runs `work`, which posts the access, when `ready` resolves and the order allows it. */
-  pass<T>(changes: boolean, ready: Promise<void> | null, work: () => Promise<T>): Promise<T> {
+  admit<T>(changes: boolean, ready: Promise<void> | null, work: () => Promise<T>): Promise<T> {
     const before = [...(changes ? this.waiting : this.changing)]
     if (ready === null && before.length === 0) return work()
     let leave = (): void => {}

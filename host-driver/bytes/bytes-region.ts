@@ -16,7 +16,7 @@ import type { RegionInfo } from '../control/part.ts'
 import type { Connection } from '../link/connection.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from '../status/residency-status.ts'
 import { READY_KINDS, WATCHED_BYTES_MAX, type Watch, type WatchOptions } from '../status/watch.ts'
-import { type Completion, quietly } from '../way/chain.ts'
+import { type Outcome, quietly } from '../way/chain.ts'
 import type { MessageOptions } from '../way/jobs.ts'
 import { goneError, type OpenRegion, type Written } from '../way/region-handle.ts'
 import type { JobQueue } from '../way/way.ts'
@@ -124,13 +124,13 @@ export class BytesRegion extends RemoteMemory {
     if (this.open.gone === true) throw goneError(`use '${this.name}'`)
   }
 
-  protected override pass<T>(
+  protected override admit<T>(
     offset: number,
     length: number,
     changes: boolean,
     work: () => Promise<T>,
   ): Promise<T> {
-    return this.gate.pass(changes, this.watched?.pause(offset, length) ?? null, work)
+    return this.gate.admit(changes, this.watched?.pause(offset, length) ?? null, work)
   }
 
   // ---- accesses --------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ export class BytesRegion extends RemoteMemory {
     offset: number,
     bytes: Uint8Array,
     options: MessageOptions = {},
-  ): Promise<Completion> {
+  ): Promise<Outcome> {
     return quietly(async () => {
       checkBytes('what is written:', bytes)
       const work = super.write(offset, bytes, options)
@@ -158,11 +158,11 @@ export class BytesRegion extends RemoteMemory {
     return quietly(() => this.noting(offset, 8, super.compareSwap(offset, compare, swap)))
   }
 
-  override atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+  override atomicWrite(offset: number, bytes: Uint8Array): Promise<Outcome> {
     return quietly(() => this.noting(offset, 8, super.atomicWrite(offset, bytes)))
   }
 
-  override flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
+  override flush(offset: number, length: number, options: FlushOptions = {}): Promise<Outcome> {
     return quietly(() => this.flushKnown(offset, length, options))
   }
 
@@ -170,14 +170,14 @@ export class BytesRegion extends RemoteMemory {
     offset: number,
     length: number,
     options: FlushOptions,
-  ): Promise<Completion> {
+  ): Promise<Outcome> {
     const flushing = this.flushing(offset, length, options)
     const isWhole = options.wholeRegion === true
     const to = isWhole ? Infinity : offset + length
     const from = isWhole ? 0 : offset
     const { written } = this
     const { writes } = written
-    const completion = await this.pass(offset, 0, true, () =>
+    const completion = await this.admit(offset, 0, true, () =>
       this.post([flushing], (queuePair) => this.checkMemory(queuePair, from, to)),
     )
     const { unflushed } = written

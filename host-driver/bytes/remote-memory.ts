@@ -14,7 +14,7 @@ import { ArgumentError } from '../base/errors.ts'
 import { check, checkBytes, checkFields, FUNCTION, having, SIZE, UINT64 } from '../base/kinds.ts'
 import {
   type ChainPort,
-  type Completion,
+  type Outcome,
   type Pending,
   pending,
   quietly,
@@ -74,10 +74,10 @@ export class RemoteMemory {
    * Writes `bytes` at `offset`. It resolves when the target has them, which is no durability: see
    * `flush`. Immediate data consumes an entry of the target's receive queue.
    */
-  write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Completion> {
+  write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Outcome> {
     return quietly(() => {
       const writing = this.writing(offset, bytes, options)
-      return this.pass(offset, bytes.length, true, () => this.post([writing]))
+      return this.admit(offset, bytes.length, true, () => this.post([writing]))
     })
   }
 
@@ -90,7 +90,7 @@ export class RemoteMemory {
       for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
         const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
         const reading = this.reading(offset + at, piece)
-        pieces.push(this.pass(offset + at, piece.length, false, () => this.post([reading])))
+        pieces.push(this.admit(offset + at, piece.length, false, () => this.post([reading])))
       }
       await Promise.all(pieces)
       return into
@@ -101,10 +101,10 @@ export class RemoteMemory {
    * Makes durable (`persistent`, the default), or visible to everybody (`global`), or both, what
    * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
    */
-  flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
+  flush(offset: number, length: number, options: FlushOptions = {}): Promise<Outcome> {
     return quietly(() => {
       const flushing = this.flushing(offset, length, options)
-      return this.pass(offset, 0, true, () => this.post([flushing]))
+      return this.admit(offset, 0, true, () => this.post([flushing]))
     })
   }
 
@@ -115,7 +115,7 @@ export class RemoteMemory {
       check('addend', addend, UINT64)
       const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
       const adding = pending(`fetch-add at ${offset} of ${this.what()}`, make, original)
-      return this.pass(offset, 8, true, () => this.post([adding]))
+      return this.admit(offset, 8, true, () => this.post([adding]))
     })
   }
 
@@ -127,12 +127,12 @@ export class RemoteMemory {
       check('swap', swap, UINT64)
       const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
       const swapping = pending(`compare-swap at ${offset} of ${this.what()}`, make, original)
-      return this.pass(offset, 8, true, () => this.post([swapping]))
+      return this.admit(offset, 8, true, () => this.post([swapping]))
     })
   }
 
   /** Stores eight bytes at once, behind every FLUSH before it. Not durable by itself. */
-  atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+  atomicWrite(offset: number, bytes: Uint8Array): Promise<Outcome> {
     return quietly(() => {
       this.checkWord(offset)
       checkBytes('what is written:', bytes)
@@ -141,7 +141,7 @@ export class RemoteMemory {
       const copy = copyOf(bytes)
       const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
       const writing = pending(`atomic write at ${offset} of ${this.what()}`, make, itself)
-      return this.pass(offset, 8, true, () => this.post([writing]))
+      return this.admit(offset, 8, true, () => this.post([writing]))
     })
   }
 
@@ -157,14 +157,14 @@ export class RemoteMemory {
   // ---- for chains ------------------------------------------------------------------------------
 
   /** A WRITE that waits to be put into a chain. */
-  writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
+  writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Outcome> {
     checkBytes('what is written:', bytes)
     checkFields('options of a message', options, MESSAGE_KINDS)
     return this.writingOwn(offset, copyOf(bytes), { ...options })
   }
 
   /** As `writing`, of what nobody changes any more: it is not copied again. */
-  writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
+  writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Outcome> {
     this.checkRange(offset, bytes.length)
     checkLength(bytes.length, MESSAGE_BYTES_MAX)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
@@ -184,14 +184,14 @@ export class RemoteMemory {
   }
 
   /** A hint that these bytes will be accessed; it changes nothing. */
-  protected hinting(offset: number, length: number): Pending<Completion> {
+  protected hinting(offset: number, length: number): Pending<Outcome> {
     const what = `prefetch ${length} bytes at ${offset} of ${this.what()}`
     const make = (done: Done): Job => prefetchJob(this.address(offset), length, blankPfeth(), done)
     return pending(what, make, itself)
   }
 
   /** A FLUSH that waits to be put into a chain. */
-  flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
+  flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Outcome> {
     checkFields('options of a flush', options, FLUSH_KINDS)
     check('offset', offset, SIZE)
     check('length', length, SIZE)
@@ -211,7 +211,7 @@ export class RemoteMemory {
    * Runs `work`, which posts an access to these bytes, when it may leave: at once, unless somebody
    * knows that the memory is not ready.
    */
-  protected pass<T>(
+  protected admit<T>(
     _offset: number,
     _length: number,
     _changes: boolean,
@@ -248,11 +248,11 @@ export class RemoteMemory {
   }
 }
 
-function itself(completion: Completion): Completion {
+function itself(completion: Outcome): Outcome {
   return completion
 }
 
-function original(_: Completion, end: JobEnd): bigint {
+function original(_: Outcome, end: JobEnd): bigint {
   return resultOf(end)
 }
 

@@ -17,8 +17,8 @@ import {
   type HostMemory,
 } from '../target/flush-agent.ts'
 import type { PcieDevice } from './device.ts'
-import type { PcieQueuePair } from './queues/queue-pair.ts'
-import type { Completion, Receive } from './queues/work.ts'
+import type { CardQueuePair } from './queues/card-queue-pair.ts'
+import type { Completion, Receive } from './queues/values.ts'
 
 /** RECEIVEs that wait, and SENDs that may be under way, unless told otherwise. */
 const AGENT_UNITS = 32
@@ -29,11 +29,11 @@ export class PcieAgentQueues implements AgentQueues {
   /** Told when requests may be there. */
   onRequests: () => void = () => {}
   /** The RECEIVEs, SENDs and completions. */
-  readonly pair: PcieQueuePair
+  readonly pair: CardQueuePair
   private readonly requests: Flushed[] = []
   private readonly receive: Receive
 
-  private constructor(pair: PcieQueuePair) {
+  private constructor(pair: CardQueuePair) {
     this.pair = pair
     this.receive = { range: null, done: (completion) => this.completed(completion) }
     pair.sendCq.dispatch(() => this.onRequests())

@@ -49,6 +49,12 @@ import { ManagementQueue } from './management-queue.ts'
 import { checkRoom, type OnDemandOptions, OnDemandRegion } from './on-demand.ts'
 import { isPowerOfTwo } from './queues/arena.ts'
 import { HostBuffer, PostedRanges } from './queues/buffers.ts'
+import {
+  CardQueuePair,
+  destroyWhenIdle,
+  QUEUE_PAIR_TYPES,
+  type QueuePairOptions,
+} from './queues/card-queue-pair.ts'
 import { CompletionQueue, type Moderation } from './queues/completion-queue.ts'
 import {
   type Doorbell,
@@ -60,13 +66,7 @@ import {
 import { checkInlineRule } from './queues/element.ts'
 import { readEvent } from './queues/events.ts'
 import { checkDepth, Layout, type LayoutOptions } from './queues/layout.ts'
-import {
-  destroyWhenIdle,
-  PcieQueuePair,
-  QUEUE_PAIR_TYPES,
-  type QueuePairOptions,
-} from './queues/queue-pair.ts'
-import type { InlineRule, QueueEvent } from './queues/work.ts'
+import type { InlineRule, QueueEvent } from './queues/values.ts'
 import { type QueueGround, WorkQueue } from './queues/work-queue.ts'
 import { Zones } from './queues/zones.ts'
 import { Watchdog } from './watchdog.ts'
@@ -154,7 +154,7 @@ export class PcieDevice implements Clock {
   private readonly random: () => number
   private readonly watchdog: Watchdog
   private readonly workQueues: Map<number, WorkQueue> = new Map()
-  private readonly pairs: Map<number, PcieQueuePair> = new Map()
+  private readonly pairs: Map<number, CardQueuePair> = new Map()
   private readonly completionQueues: Map<number, CompletionQueue> = new Map()
   private readonly domains: Map<number, Promise<number>> = new Map()
   private readonly onDemand: Set<OnDemandRegion> = new Set()
@@ -490,7 +490,7 @@ export class PcieDevice implements Clock {
    * Makes a queue pair; one that is connected has to be made `ready` then. Rejects with
    * PERDURE_ARGUMENT, MemoryFull, RefusedError.
    */
-  async createQp(asked: QueuePairOptions): Promise<PcieQueuePair> {
+  async createQp(asked: QueuePairOptions): Promise<CardQueuePair> {
     check('options', asked, OBJECT)
     const options = { ...asked }
     const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128, clientId = 0n } = options
@@ -533,7 +533,7 @@ export class PcieDevice implements Clock {
       const { posted } = this
       const forget = (): void => this.forget(send.queue, receive.queue)
       const parts = { ground, control, send, receive, posted, rule, lkey, forget }
-      const pair = new PcieQueuePair(parts, numbers, options)
+      const pair = new CardQueuePair(parts, numbers, options)
       this.remember(pair)
       return pair
     } catch (error) {
@@ -543,7 +543,7 @@ export class PcieDevice implements Clock {
     }
   }
 
-  private remember(pair: PcieQueuePair): void {
+  private remember(pair: CardQueuePair): void {
     for (const queue of [pair.send, pair.receive]) {
       this.workQueues.set(queue.queue, queue)
       this.pairs.set(queue.queue, pair)

@@ -21,7 +21,7 @@ import {
 } from '../../firmware/wire/memory-status.ts'
 import type { Notices } from '../way/inbox.ts'
 import type { PcieDevice } from './device.ts'
-import type { QueueEvent } from './queues/work.ts'
+import type { QueueEvent } from './queues/values.ts'
 
 export class Hearing {
   private readonly device: PcieDevice

@@ -35,9 +35,9 @@ import type { PcieDevice } from './device.ts'
 import { Hearing } from './hearing.ts'
 import { endOf, isReceipt, type Piece, pieceOf, piecesOf, refusalsOf, unheard } from './job-work.ts'
 import type { HostBuffer } from './queues/buffers.ts'
+import type { CardQueuePair } from './queues/card-queue-pair.ts'
 import { unitsOf } from './queues/element.ts'
-import type { PcieQueuePair } from './queues/queue-pair.ts'
-import type { Completion, Work } from './queues/work.ts'
+import type { Completion, QueueElement } from './queues/values.ts'
 
 interface PcieJobQueueOptions {
   readonly granted: Granted
@@ -94,7 +94,7 @@ export class PcieJobQueue implements JobQueue {
   onBroken: () => void = () => {}
   onSilence: () => void = () => {}
   private readonly device: PcieDevice
-  private readonly pair: PcieQueuePair
+  private readonly pair: CardQueuePair
   private readonly options: PcieJobQueueOptions
   private readonly isLocal: boolean
   private readonly hearing: Hearing | null
@@ -118,7 +118,7 @@ export class PcieJobQueue implements JobQueue {
   private ending: Promise<void> | null = null
 
   /** `pair` has a completion queue of its own, for both of its queues, that nobody else polls. */
-  constructor(device: PcieDevice, pair: PcieQueuePair, options: PcieJobQueueOptions) {
+  constructor(device: PcieDevice, pair: CardQueuePair, options: PcieJobQueueOptions) {
     this.device = device
     this.pair = pair
     this.options = options
@@ -208,10 +208,10 @@ export class PcieJobQueue implements JobQueue {
   }
 
   /** The elements of those that wait, as many as there is room for, and what ended the list. */
-  private gather(): { works: Work[]; buffers: (HostBuffer | null)[]; thrown: unknown } {
+  private gather(): { works: QueueElement[]; buffers: (HostBuffer | null)[]; thrown: unknown } {
     const { pair } = this
     let free = pair.send.free
-    const works: Work[] = []
+    const works: QueueElement[] = []
     const buffers: (HostBuffer | null)[] = []
     const most = JOBS - this.posted
     try {
@@ -237,7 +237,7 @@ export class PcieJobQueue implements JobQueue {
       : null
   }
 
-  private workFor(next: Waiting, buffer: HostBuffer | null): Work {
+  private workFor(next: Waiting, buffer: HostBuffer | null): QueueElement {
     const { entry, piece } = next
     const range = buffer?.range(this.pair.lkey) ?? null
     return {
@@ -247,7 +247,10 @@ export class PcieJobQueue implements JobQueue {
   }
 
   /** Their bytes need memory, too: all of them, or the half, and so on. How many, or why none. */
-  private postAsManyAsFit(works: readonly Work[], thrown: unknown): [sent: number, why: unknown] {
+  private postAsManyAsFit(
+    works: readonly QueueElement[],
+    thrown: unknown,
+  ): [sent: number, why: unknown] {
     let why = thrown
     for (let count = works.length; count > 0; count >>= 1) {
       try {

@@ -12,7 +12,7 @@ import { BSETH_BYTES, type Bseth, blankBseth, readBseth } from '../../firmware/w
 import { high, low } from '../base/wide.ts'
 import { FLUSHED, type HeapRequest, type Job, type JobEnd } from '../way/jobs.ts'
 import type { Range, WorkRequest } from '../way/work-request.ts'
-import type { Completion, WcName } from './queues/work.ts'
+import type { Completion, WcName } from './queues/values.ts'
 
 /** Bytes that one element reads or writes: what a card gathers at once. */
 export const PIECE_BYTES = 131072

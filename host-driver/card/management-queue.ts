@@ -21,9 +21,9 @@ import { copyOf } from '../base/bytes.ts'
 import { bytesOf, check, ENDPOINT } from '../base/kinds.ts'
 import type { Endpoint } from '../base/wire.ts'
 import { CompletionQueue } from './queues/completion-queue.ts'
-import { encodeReceive, encodeWork } from './queues/element.ts'
+import { encodeElement, encodeReceive } from './queues/element.ts'
 import type { Layout } from './queues/layout.ts'
-import type { Completion, Receive, Work } from './queues/work.ts'
+import type { Completion, QueueElement, Receive } from './queues/values.ts'
 import { type Encoded, type QueueGround, WorkQueue } from './queues/work-queue.ts'
 
 /** Datagrams that may wait; of more the oldest is dropped, as on a wire. */
@@ -39,7 +39,7 @@ export class ManagementQueue {
   private readonly ground: QueueGround
   private readonly take: DatagramTaker
   private readonly buffers: number
-  private waiting: Work[] = []
+  private waiting: QueueElement[] = []
   private again: Encoded[] = []
 
   /** `take` gets every datagram that comes. */
@@ -68,35 +68,35 @@ export class ManagementQueue {
   post(datagram: Uint8Array, to?: Endpoint): void {
     check('a datagram:', datagram, bytesOf(MAD_BYTES))
     if (to !== undefined) check('to', to, ENDPOINT)
-    const work: Work = {
+    const element: QueueElement = {
       kind: SEND,
       data: copyOf(datagram),
       signaled: false,
       ...(to === undefined ? {} : { to: keptEndpoint(to) }),
     }
-    this.waiting.push(work)
+    this.waiting.push(element)
     if (this.waiting.length > WAITING_MAX) this.waiting.shift()
     this.pump()
   }
 
   private pump(): void {
     while (this.waiting.length > 0 && this.send.end === null) {
-      const work = this.waiting[0]!
-      const units = encodeWork(work, { inline: work.data as Uint8Array })
+      const element = this.waiting[0]!
+      const units = encodeElement(element, { inline: element.data as Uint8Array })
       if (units.length / UNIT_BYTES > this.send.free) return
       this.waiting.shift()
-      const [unit] = this.send.post([{ units, work, signaled: false, release: null }])
+      const [unit] = this.send.post([{ units, element, signaled: false, release: null }])
       // Nothing is heard of it again: its answer is a datagram of its own.
       this.send.outstanding.delete(unit!)
     }
   }
 
   private entry(address: number): Encoded {
-    const work: Receive = {
+    const element: Receive = {
       range: { address, length: MAD_BYTES, lkey: 0 },
       done: (completion) => this.received(address, completion),
     }
-    return { units: encodeReceive(work), work, signaled: true, release: null }
+    return { units: encodeReceive(element), element, signaled: true, release: null }
   }
 
   private received(address: number, completion: Completion): void {

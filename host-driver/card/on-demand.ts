@@ -37,7 +37,7 @@ import {
   PAGES_UNMAPPED_AT_ONCE,
   type PlacedPage,
 } from './control.ts'
-import type { QueueEvent } from './queues/work.ts'
+import type { QueueEvent } from './queues/values.ts'
 
 export interface OnDemandOptions {
   /** 1 to 32 bytes of UTF-8, as `dpu.openBytes` names it. */

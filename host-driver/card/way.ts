@@ -31,8 +31,8 @@ import { peerOf } from './control.ts'
 import type { DatagramHandler, PcieDevice } from './device.ts'
 import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
 import { powerOfTwo } from './queues/arena.ts'
+import type { CardQueuePair } from './queues/card-queue-pair.ts'
 import type { CompletionQueue } from './queues/completion-queue.ts'
-import type { PcieQueuePair } from './queues/queue-pair.ts'
 import { PcieVerbs } from './verbs/verbs.ts'
 import { reopenDevice } from './watchers.ts'
 
@@ -138,7 +138,7 @@ export class PcieWay implements Way {
   }
 
   private async connect(
-    pair: PcieQueuePair,
+    pair: CardQueuePair,
     peer: Endpoint,
     management: Management,
     { random, pathMtu, protectionDomain, clientId, inbox }: QueueOptions,

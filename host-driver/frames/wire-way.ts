@@ -9,7 +9,7 @@ import { RECORD_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Management } from '../control/management.ts'
 import type { VerbsWay } from '../way/verbs-way.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'
-import { JOBS_DEPTH, QueuePair } from './queue-pair.ts'
+import { DriverPair, JOBS_DEPTH } from './driver-pair.ts'
 import { Session } from './session.ts'
 import { WireVerbs } from './verbs/verbs.ts'
 
@@ -30,7 +30,7 @@ export class WireWay extends Session implements Way {
       { send: JOBS_DEPTH, receive: inbox.entries },
     )
     const receive = { inbox, firstPsn, ...(notices && { notices }) }
-    return new QueuePair(this, number, granted, {
+    return new DriverPair(this, number, granted, {
       ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
     })
   }

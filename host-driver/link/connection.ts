@@ -394,14 +394,14 @@ export class Connection implements WatchPort, Broken {
     }
     if (queuePair.room < 1) return false
     if (!isWrite(next) && !isBatch(next)) return true
-    return this.persistsOut < this.inFlight && !this.isHeldUp(next, queuePair.batchMax)
+    return this.persistsOut < this.inFlight && !this.mustWait(next, queuePair.batchMax)
   }
 
   /**
    * Was a batch called for before, is not over, and has a slot that this goes to as well? Or would
    * what is sent of this take from under it what it stands on?
    */
-  private isHeldUp(next: PendingWrite | PendingBatch, batchMax: number): boolean {
+  private mustWait(next: PendingWrite | PendingBatch, batchMax: number): boolean {
     if (this.batches.size === 0) return false
     const writes = isBatch(next) ? next.open : [next]
     const { operationId } = writes.slice(0, Math.max(1, batchMax)).at(-1)!

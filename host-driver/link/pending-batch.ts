@@ -104,7 +104,7 @@ export class PendingBatch {
   /** The records of the next burst: at most so many, and no more than the part can hold. */
   nextBurst(most: number): PendingWrite[] {
     const { open } = this
-    const burst = open.slice(0, Math.min(most, heldTogether(open)))
+    const burst = open.slice(0, Math.min(most, fitTogether(open)))
     for (const [i, write] of burst.entries()) {
       write.member = { ...write.member!, left: burst.length - 1 - i }
     }
@@ -234,7 +234,7 @@ export class PendingBatch {
 }
 
 /** How many of these, from the first on, find room in the pieces that a part has for one batch. */
-function heldTogether(writes: readonly PendingWrite[]): number {
+function fitTogether(writes: readonly PendingWrite[]): number {
   let pieces = 0
   let left = 0
   for (const [i, { length }] of writes.entries()) {

@@ -46,7 +46,7 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from '../link/slot-image.ts'
-import { type Completion, type Pending, quietly } from '../way/chain.ts'
+import { type Outcome, type Pending, quietly } from '../way/chain.ts'
 
 /** Where one copy stands: `imageBytes(capacity)` bytes from there are its own. */
 export interface DualPlace {
@@ -55,7 +55,7 @@ export interface DualPlace {
 }
 
 /** The places that hold one record. */
-export interface DualPlaces {
+export interface DualSlots {
   /** Two to four in the order of writing, on one connection, of which no two overlap. */
   readonly places: readonly DualPlace[]
   /** Key of the check codes, 16 bytes; the same for writers and readers. */
@@ -65,7 +65,7 @@ export interface DualPlaces {
   readonly slot?: number
 }
 
-export interface DualWriteRequest extends DualPlaces {
+export interface DualWriteRequest extends DualSlots {
   readonly bytes: Uint8Array
   /** Bytes of data that the record has at the most; those of `bytes` by default. */
   readonly capacity?: number
@@ -83,7 +83,7 @@ export interface DualWriteRequest extends DualPlaces {
 export interface DualReceipt {
   readonly sequence: bigint
   /** WRITE A, FLUSH A, WRITE B, FLUSH B, and so on. */
-  readonly completions: readonly Completion[]
+  readonly outcomes: readonly Outcome[]
 }
 
 /** What a reader of all copies learns. */
@@ -100,7 +100,7 @@ export interface DualRead {
   readonly attempts: number
 }
 
-export interface DualReadRequest extends DualPlaces {
+export interface DualReadRequest extends DualSlots {
   /** Bytes of data that the record has at the most. */
   readonly capacity: number
   /** For the pause between two reads; without it there is none. */
@@ -118,7 +118,7 @@ const PLACES: Kind = {
   takes: (value) => LIST.takes(value) && COPIES.takes((value as readonly unknown[]).length),
 }
 
-const PLACES_KINDS: Kinds<DualPlaces> = {
+const PLACES_KINDS: Kinds<DualSlots> = {
   ...{ places: PLACES, key: bytesOf(16) },
   ...{ id: WORD, slot: WORD },
 }
@@ -162,7 +162,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
     memory.writingOwn(offset, image),
     memory.flushing(offset, image.length),
   ])
-  return { sequence, completions: await together(request, chain) }
+  return { sequence, outcomes: await together(request, chain) }
 }
 
 /**
@@ -190,7 +190,7 @@ async function read(request: DualReadRequest): Promise<DualRead> {
   }
 }
 
-async function readCopies(request: DualPlaces, capacity: number): Promise<SlotImage[]> {
+async function readCopies(request: DualSlots, capacity: number): Promise<SlotImage[]> {
   const length = imageBytes(capacity)
   const chain = request.places.map(({ memory, offset }) =>
     memory.reading(offset, new Uint8Array(length)),
@@ -201,14 +201,14 @@ async function readCopies(request: DualPlaces, capacity: number): Promise<SlotIm
 }
 
 /** Puts requests on the wire in one chain; resolves when all are done. */
-function together<T>({ places }: DualPlaces, chain: readonly Pending<T>[]): Promise<T[]> {
+function together<T>({ places }: DualSlots, chain: readonly Pending<T>[]): Promise<T[]> {
   const verbs = chain.map(({ verb }) => verb)
   places[0]!.memory.port.enqueueChain({ verbs, check: () => {} })
   return Promise.all(chain.map(({ result }) => result))
 }
 
 /** One more than what the copies have; 1 where nothing was ever written. Refuses a lost record. */
-async function nextSequence(request: DualPlaces, capacity: number): Promise<bigint> {
+async function nextSequence(request: DualSlots, capacity: number): Promise<bigint> {
   const copies = await readCopies(request, capacity)
   const found = copies.flatMap(({ record }) => (record === null ? [] : [record.sequence]))
   if (found.length === 0) {
@@ -225,7 +225,7 @@ function sameRecord(one: SlotRecord | null, other: SlotRecord): boolean {
 }
 
 /** The request as it is now. What was read decides what is written, and takes its time. */
-function kept<T extends DualPlaces>(request: T): T {
+function kept<T extends DualSlots>(request: T): T {
   check('a request', request, OBJECT)
   check('places:', request.places, PLACES)
   const places = Array.from(request.places, (place, i) => {
@@ -237,7 +237,7 @@ function kept<T extends DualPlaces>(request: T): T {
 }
 
 function shapeOf(
-  { id = 0, key }: DualPlaces,
+  { id = 0, key }: DualSlots,
   capacity: number,
 ): { id: number; capacity: number; key: Uint8Array } {
   return { id, capacity, key }
@@ -249,7 +249,7 @@ function lost(copies: readonly SlotImage[]): PerdureError {
 }
 
 /** Each place has room for a copy, and shares none of it with another. */
-function checkPlaces({ places }: DualPlaces, capacity: number): void {
+function checkPlaces({ places }: DualSlots, capacity: number): void {
   const length = imageBytes(capacity)
   const addresses = places.map(({ memory, offset }) => memory.addressOf(offset, length))
   for (let i = 1; i < places.length; i++) {

@@ -27,7 +27,7 @@ import type { Connection } from '../link/connection.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../link/slot-image.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
 import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
-import { type Completion, quietly } from '../way/chain.ts'
+import { type Outcome, quietly } from '../way/chain.ts'
 import { DURABILITY, type Durability, waitFor } from '../way/durability.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
 import { goneError, type OpenRegion } from '../way/region-handle.ts'
@@ -192,7 +192,7 @@ export class Region {
    * It resolves when every copy is durable. After a broken connection nobody knows whether it is
    * (EffectUnknown), and nothing is sent again.
    */
-  async write(slot: number, bytes: Uint8Array): Promise<Completion> {
+  async write(slot: number, bytes: Uint8Array): Promise<Outcome> {
     this.checkOpen()
     this.checkSlot(slot)
     this.checkLength(bytes)

@@ -10,7 +10,7 @@
  * agent is no request.
  */
 
-import { PROBE_NUMBER_BYTES } from '../../firmware/commit/placement.ts'
+import { PROBE_NUMBER_BYTES } from '../../firmware/commit/proof.ts'
 import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
 import { check, having } from '../base/kinds.ts'
 

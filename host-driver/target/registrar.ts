@@ -14,7 +14,7 @@
  */
 
 import { LINE_BYTES } from '../../firmware/board/limits.ts'
-import { PROBE_LINES, PROBE_NUMBER_BYTES } from '../../firmware/commit/placement.ts'
+import { PROBE_LINES, PROBE_NUMBER_BYTES } from '../../firmware/commit/proof.ts'
 import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
 import { copyOf } from '../base/bytes.ts'
 import { PerdureError } from '../base/errors.ts'

@@ -17,7 +17,7 @@ import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from
 import { joined } from '../base/wide.ts'
 import { type Endpoint, WIRE, type Wire } from '../base/wire.ts'
 import { RemoteMemory } from '../bytes/remote-memory.ts'
-import { JOBS_DEPTH, QueuePair } from '../frames/queue-pair.ts'
+import { DriverPair, JOBS_DEPTH } from '../frames/driver-pair.ts'
 import { Session } from '../frames/session.ts'
 import { openTunnel, parseTarget } from '../frames/udp.ts'
 import { QueuePairPort } from '../way/chain.ts'
@@ -112,7 +112,7 @@ export class Target {
     this.connection = connection
     this.granted = connection.granted
     this.messages = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
-    const queuePair = new QueuePair(session, number, this.granted, {
+    const queuePair = new DriverPair(session, number, this.granted, {
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       readDepth: Math.max(1, this.granted.readDepth),
       linuxPeer: options.linuxPeer ?? false,

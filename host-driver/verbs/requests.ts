@@ -1,7 +1,7 @@
 /**
  * Work requests of the verbs as requests of a way, and the ends of these as completions.
  *
- * Invariant: a request that was checked (work.ts) can be said; the bytes that it names are not
+ * Invariant: a request that was checked (values.ts) can be said; the bytes that it names are not
  * touched here. Fields that its opcode does not have are left out.
  */
 

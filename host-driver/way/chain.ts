@@ -28,7 +28,7 @@ import { type Mechanism, mechanismOf } from './write.ts'
 export const IN_DOUBT = 'IN_DOUBT'
 
 /** How a request ended that succeeded. */
-export interface Completion {
+export interface Outcome {
   /** As in `ibv_wc_opcode`: 'RDMA_WRITE', 'SEND', 'FLUSH' and so on. */
   readonly opcode: string
   /** PSN of its last packet. */
@@ -86,7 +86,7 @@ export interface Pending<T> {
 export function pending<T>(
   what: string,
   make: (done: (end: JobEnd) => void) => Job,
-  bring: (completion: Completion, end: JobEnd) => T,
+  bring: (outcome: Outcome, end: JobEnd) => T,
 ): Pending<T> {
   let resolve: (value: T) => void = () => {}
   let reject: (error: Error) => void = () => {}
@@ -97,7 +97,7 @@ export function pending<T>(
   result.catch(() => {})
   const start = ({ granted }: JobQueue): Job => {
     const job = make((end) => {
-      if (end.status === 'SUCCESS') resolve(bring(completionOf(job, end, granted.incarnation), end))
+      if (end.status === 'SUCCESS') resolve(bring(outcomeOf(job, end, granted.incarnation), end))
       else reject(errorOf(what, job, end))
     })
     return job
@@ -105,7 +105,7 @@ export function pending<T>(
   return { verb: { start, reject }, result }
 }
 
-function completionOf(job: Job, end: JobEnd, incarnation: number): Completion {
+function outcomeOf(job: Job, end: JobEnd, incarnation: number): Outcome {
   return {
     opcode: WC_OPCODES[job.request.kind]!,
     psn: end.psn,

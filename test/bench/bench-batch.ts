@@ -23,8 +23,8 @@ import { PAETH_FLAGS, PAETH_STATUS } from '../../firmware/wire/persist-ack.ts'
 import { sleep } from '../../host-driver/base/clock.ts'
 import { connect, type Region } from '../../host-driver/index.ts'
 import { text } from '../support/bench/table.ts'
-import { dataOf, persistFrames, type TestQueuePair } from '../support/cards/card.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
+import { dataOf, persistFrames, type TestPeer } from '../support/cards/test-card.ts'
 import { MODEL, openTimedCard } from './bench-card.ts'
 
 const RECORD_BYTES = 64
@@ -83,14 +83,14 @@ class Rig {
   answers = 0
   waits = 0
   private readonly bench: Bench
-  private readonly qp: TestQueuePair
+  private readonly qp: TestPeer
   /** Of several turns, so that a piece has enough of them. */
   private readonly turns: readonly (readonly Uint8Array[])[]
   private readonly last: Uint8Array[] = []
   private batchId = 0
   private readonly fencesBefore: number
 
-  private constructor(mode: Mode, bench: Bench, qp: TestQueuePair, rkey: number) {
+  private constructor(mode: Mode, bench: Bench, qp: TestPeer, rkey: number) {
     this.mode = mode
     this.bench = bench
     this.qp = qp

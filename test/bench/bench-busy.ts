@@ -22,6 +22,7 @@ import { u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { takeNumbers } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
+import { type Bench, openBench } from '../support/cards/engine.ts'
 import {
   Conversation,
   dataOf,
@@ -30,8 +31,7 @@ import {
   placeAll,
   type Sent,
   sentOf,
-} from '../support/cards/card.ts'
-import { type Bench, openBench } from '../support/cards/engine.ts'
+} from '../support/cards/test-card.ts'
 import { Stranger } from '../support/peers/strangers.ts'
 import { renumber } from '../support/wire/renumber.ts'
 import { sendFrames } from '../support/wire/requests.ts'

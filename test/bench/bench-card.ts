@@ -13,7 +13,7 @@ import { CHECK, COMPARE, COPY, COPY_CLEAN, FENCE, LENGTH, SKIP } from '../../fir
 import { BURST_FRAMES } from '../../firmware/board/limits.ts'
 import type { Wire } from '../../host-driver/base/wire.ts'
 import { linkWire } from '../../host-driver/local.ts'
-import { FACTS, placeAll } from '../support/cards/card.ts'
+import { FACTS, placeAll } from '../support/cards/test-card.ts'
 
 /** The prices: microseconds, and bytes per microsecond. */
 export const MODEL = {

@@ -189,8 +189,8 @@ export const WAYS: readonly Way[] = [
       const b = { memory: host.bytes, offset: offset + REGION_BYTES / 2 }
       const work = dualWrite({ places: [a, b], key: KEY, bytes: data, sequence: BigInt(i + 1) })
       host.requests += 4
-      const { completions } = await work
-      host.completions += completions.length
+      const { outcomes } = await work
+      host.completions += outcomes.length
     },
   },
 ]

@@ -47,9 +47,9 @@ import { ZONE3_BYTES } from '../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
 import { text } from '../support/bench/table.ts'
-import { type Card, dataOf } from '../support/cards/card.ts'
 import { engineCard } from '../support/cards/engine.ts'
-import { elementOf, type Form, QueueHost, type QueuePair } from '../support/queues/queue-host.ts'
+import { dataOf, type TestCard } from '../support/cards/test-card.ts'
+import { elementOf, type Form, type PairNumbers, QueueHost } from '../support/queues/queue-host.ts'
 
 /** What is timed in one piece, µs: short, so that other work on the machine is in few of them. */
 const PIECE_US = 1000
@@ -59,9 +59,9 @@ const SEED = 1
 /** A host and its card; what the card did is counted by the board. */
 class Rig {
   readonly host: QueueHost
-  readonly card: Card
+  readonly card: TestCard
 
-  private constructor(card: Card) {
+  private constructor(card: TestCard) {
     this.card = card
     this.host = new QueueHost(card)
   }
@@ -149,7 +149,7 @@ export async function doorbellCosts(): Promise<DoorbellCost[]> {
 }
 
 /** The conventional scheme: where each pointer lies is read, then each pointer. */
-function conventional(card: Card, host: QueueHost, addresses: readonly number[]): DoorbellCost {
+function conventional(card: TestCard, host: QueueHost, addresses: readonly number[]): DoorbellCost {
   const { machine } = card
   const { link } = host.ram
   const words = new Float64Array(
@@ -332,7 +332,7 @@ interface CrowdOptions {
 /** So many queue pairs on one completion queue; each post is a NOP on one of them. */
 class Crowd {
   readonly rig: Rig
-  readonly pairs: QueuePair[]
+  readonly pairs: PairNumbers[]
   readonly cq: number
   readonly form: Form
   readonly together: number

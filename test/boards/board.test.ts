@@ -34,7 +34,7 @@ import {
   persistAcks,
   persistFrames,
   readFrame,
-  type TestQueuePair,
+  type TestPeer,
   type TestRegion,
 } from '../support/wire/conversation.ts'
 import { SCENARIOS, scenarioOf } from '../support/wire/dialogue.ts'
@@ -331,7 +331,7 @@ function hostileFrames(random: Random, good: readonly Uint8Array[], count: numbe
 
 function describeRefusals(rig: () => Rig): void {
   /** A queue pair, a record in 'copies-2' that must stay, and a region that may be hit. */
-  function ground(): { qp: TestQueuePair; region: TestRegion; victim: TestRegion } {
+  function ground(): { qp: TestPeer; region: TestRegion; victim: TestRegion } {
     const { client } = rig().cable
     const region = recordsOf(rig(), 2)
     const qp = client.connect(4096)

@@ -46,12 +46,7 @@ import {
   takeClient,
   writeImages,
 } from '../../firmware/commit/operations.ts'
-import {
-  createPlacement,
-  PLACEMENT_UNPROVEN,
-  prove,
-  rightsOf,
-} from '../../firmware/commit/placement.ts'
+import { createProof, PLACEMENT_UNPROVEN, prove, rightsOf } from '../../firmware/commit/proof.ts'
 import { deriveUnsettled, letGo, type UnsettledRecord } from '../../firmware/commit/unsettled.ts'
 import type { State } from '../../firmware/core.ts'
 import { createState } from '../../firmware/main.ts'
@@ -106,7 +101,7 @@ import {
   setBlock,
 } from '../../firmware/residency/blocks.ts'
 import { nextHintedBlocks, waitUntilUs } from '../../firmware/residency/hints.ts'
-import { FACTS } from '../support/cards/card.ts'
+import { FACTS } from '../support/cards/test-card.ts'
 import { THOROUGH } from '../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20261123)
@@ -278,7 +273,7 @@ test('P2-12: a host proves what it has seen by the whole number of the last prob
   ] as const) {
     for (const seen of SEEN) {
       for (let wrong = 0; wrong < 4; wrong++) {
-        const placement = createPlacement()
+        const placement = createProof()
         placement.numberHigh = high
         placement.numberLow = low
         const table = createRegionTable()
@@ -510,7 +505,7 @@ test('P2-12: what a region grants follows from where it lies, and what is proven
   for (const proven of [PLACEMENT_UNPROVEN, PLACEMENT_BYPASS, PLACEMENT_THROUGH]) {
     for (const placement of placements) {
       for (const flags of [0, WRITE_PERSIST_REGION]) {
-        const shown = { ...createPlacement(), proven }
+        const shown = { ...createProof(), proven }
         const flushed = placement === PLACEMENT_THROUGH ? 0 : FLUSH_PERSISTENT
         const records = rightsOf(shown, { kind: KIND_RECORDS, flags, placement })
         expect(records).toBe((RECORDS_RIGHTS & ~FLUSH_PERSISTENT) | flushed)

@@ -24,7 +24,7 @@ import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
 import { adviceFor } from '../../host-driver/base/advice.ts'
 import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
-import { Card, dataOf, persistFrames } from '../support/cards/card.ts'
+import { dataOf, persistFrames, TestCard } from '../support/cards/test-card.ts'
 import { filesBelow, ROOT } from '../support/source/sources.ts'
 import { TEST_FILES, testFile, testName } from '../support/source/test-files.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
@@ -280,7 +280,7 @@ interface Run {
 
 /** What the card does with one burst of so many records. */
 function burstOf(records: number, copies: number): Run {
-  const card = new Card(1 << 20)
+  const card = new TestCard(1 << 20)
   card.format()
   const region = card.provision({ slots: 64, capacity: 64, copies })
   const qp = card.connect()

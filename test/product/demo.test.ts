@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest'
 import type { DemoOptions, DemoResult } from '../../host-driver/command/demo/result.ts'
 import { runDemo } from '../../host-driver/command/demo/run.ts'
 import type { Durability } from '../../host-driver/way/durability.ts'
-import { dataOf } from '../support/cards/card.ts'
+import { dataOf } from '../support/cards/test-card.ts'
 import { divided } from '../support/run/thorough.ts'
 import { ROOT } from '../support/source/sources.ts'
 

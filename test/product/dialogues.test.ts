@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import type { Sent } from '../support/cards/card.ts'
+import type { Sent } from '../support/cards/test-card.ts'
 import { Dialogue, fieldsOf, SCENARIOS, scenarioOf } from '../support/wire/dialogue.ts'
 import { hexOf, icrcIn } from '../support/wire/frames.ts'
 import { icrcReference } from '../support/wire/icrc-reference.ts'

@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../firmware/board/fault.ts'
 import * as hal from '../../firmware/board/hal.ts'
 import * as view from '../../firmware/burst/view.ts'
-import * as placement from '../../firmware/commit/placement.ts'
+import * as placement from '../../firmware/commit/proof.ts'
 import * as element from '../../firmware/host/element.ts'
 import * as headerPage from '../../firmware/host/header-page.ts'
 import * as queueInfo from '../../firmware/host/queue-info.ts'
@@ -92,7 +92,7 @@ const MODULES: Readonly<Record<string, object>> = {
   'medium/slot.ts': slot,
   'medium/lane.ts': lane,
   'medium/operation-line.ts': operationLine,
-  'commit/placement.ts': placement,
+  'commit/proof.ts': placement,
   'medium/superblock.ts': superblock,
   'medium/region.ts': region,
   'burst/view.ts': view,

@@ -11,9 +11,9 @@ import { SEND, WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { sleep } from '../../host-driver/base/clock.ts'
 import type { PcieDevice } from '../../host-driver/card/device.ts'
 import type { HostBuffer } from '../../host-driver/card/queues/buffers.ts'
+import type { CardQueuePair } from '../../host-driver/card/queues/card-queue-pair.ts'
 import type { CompletionQueue } from '../../host-driver/card/queues/completion-queue.ts'
-import type { PcieQueuePair } from '../../host-driver/card/queues/queue-pair.ts'
-import type { Completion, Work } from '../../host-driver/card/queues/work.ts'
+import type { Completion, QueueElement } from '../../host-driver/card/queues/values.ts'
 import type { GrowthForm } from '../../host-driver/card/queues/work-queue.ts'
 import type { Management } from '../../host-driver/control/management.ts'
 import { connect, PerdureError } from '../../host-driver/index.ts'
@@ -100,7 +100,7 @@ interface Told {
  * room; and everything that its completion queues say.
  */
 class Writer {
-  readonly qp: PcieQueuePair
+  readonly qp: CardQueuePair
   readonly slots: number
   readonly first: number
   readonly last: Map<number, Uint8Array> = new Map()
@@ -111,7 +111,7 @@ class Writer {
   private readonly twoSteps: boolean
   private readonly random: Random
 
-  constructor(qp: PcieQueuePair, first: number, slots: number, rkey: number, random: Random) {
+  constructor(qp: CardQueuePair, first: number, slots: number, rkey: number, random: Random) {
     this.qp = qp
     this.first = first
     this.slots = slots
@@ -135,7 +135,7 @@ class Writer {
     for (let i = 0; i < count; i++) {
       const data = bytesOf(1 + random.below(CAPACITY), random)
       const slot = this.first + random.below(this.slots)
-      const work: Work = {
+      const work: QueueElement = {
         kind: WRITE_PERSIST,
         data,
         rkey: this.rkey,
@@ -197,7 +197,7 @@ function bytesOf(length: number, random: Random): Uint8Array {
 }
 
 /** Connects a queue pair of host A to DPU B, in the name of that client. */
-async function connectToB({ toB, random }: Pair, qp: PcieQueuePair, client: bigint): Promise<void> {
+async function connectToB({ toB, random }: Pair, qp: CardQueuePair, client: bigint): Promise<void> {
   const peerPsn = random.below(1 << 24)
   const granted = await toB.connect(qp.number, peerPsn, 4096, 0, client)
   await qp.ready({
@@ -312,10 +312,10 @@ class Channel {
   readonly units: number[] = []
   private readonly free: HostBuffer[] = []
   private readonly random: Random
-  readonly from: PcieQueuePair
-  readonly to: PcieQueuePair
+  readonly from: CardQueuePair
+  readonly to: CardQueuePair
 
-  constructor(from: PcieQueuePair, to: PcieQueuePair, host: PcieDevice, random: Random) {
+  constructor(from: CardQueuePair, to: CardQueuePair, host: PcieDevice, random: Random) {
     this.from = from
     this.to = to
     this.random = random
@@ -327,7 +327,7 @@ class Channel {
     const { from, random, sent } = this
     for (let i = random.below(5); i > 0 && sent.length < most; i--) {
       const data = bytesOf(random.chance(0.1) ? 0 : 1 + random.below(MESSAGE_MAX), random)
-      const work: Work = {
+      const work: QueueElement = {
         kind: SEND,
         data,
         done: ({ status, unit }) => {
@@ -362,7 +362,7 @@ const MESSAGE_MAX = 3000
 const MESSAGES = 90
 
 /** A queue pair on each host, connected by their numbers and starting PSNs. */
-async function connectHosts(two: Pair): Promise<[PcieQueuePair, PcieQueuePair]> {
+async function connectHosts(two: Pair): Promise<[CardQueuePair, CardQueuePair]> {
   const { random } = two
   const made = []
   for (const host of [two.hostA, two.hostB]) {
@@ -399,7 +399,7 @@ for (const { rows, options } of divided(
       for (const { sendCq } of [a, b]) sendCq.dispatch(() => {})
       const channels = [new Channel(a, b, hostB, random), new Channel(b, a, hostA, random)]
       const growths: Promise<void>[] = []
-      const grow = (qp: PcieQueuePair, form: GrowthForm): void => {
+      const grow = (qp: CardQueuePair, form: GrowthForm): void => {
         const pair = qp.grow('receive', 32, form).then(() => qp.grow('send', 32, form))
         growths.push(pair, qp.sendCq.grow(64))
       }

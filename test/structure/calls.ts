@@ -10,7 +10,7 @@
 
 import { recordBoots } from '../../boards/emulator/run/direct.ts'
 import { batchFrames, IN_ORDER } from '../support/cards/batch-card.ts'
-import { Card, dataOf, persistFrames } from '../support/cards/card.ts'
+import { dataOf, persistFrames, TestCard } from '../support/cards/test-card.ts'
 import { openWay, WAYS, type WayName } from '../support/driver/ways.ts'
 import { localQueue, play, record } from '../support/queues/local-queue.ts'
 
@@ -33,7 +33,7 @@ function summed(way: string, part: string, labels: readonly string[]): Calls {
 }
 
 /** What `work` has the card's firmware call, the second time. */
-function ofFirmware(way: string, card: Card, work: () => void): Calls {
+function ofFirmware(way: string, card: TestCard, work: () => void): Calls {
   work()
   const { firmware } = card
   const labels: string[] = []
@@ -76,7 +76,7 @@ function withoutMachine<T>(work: () => T): T {
 }
 
 function overFrames(): Calls[] {
-  const card = new Card()
+  const card = new TestCard()
   card.format()
   const region = card.provision({ slots: 8, capacity: 256 })
   const qp = card.connect()

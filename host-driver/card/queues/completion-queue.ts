@@ -16,8 +16,8 @@ import { COUNT, check } from '../../base/kinds.ts'
 import { QueueEnded } from '../../way/queue-errors.ts'
 import { checkDepth } from './layout.ts'
 import { plus, Ring } from './ring.ts'
-import type { Completion, Receive, Work } from './work.ts'
-import { WC_NAMES } from './work.ts'
+import type { Completion, QueueElement, Receive } from './values.ts'
+import { WC_NAMES } from './values.ts'
 import { type GrowthForm, type QueueGround, release, type WorkQueue } from './work-queue.ts'
 import { zone2Bytes } from './zones.ts'
 
@@ -108,8 +108,8 @@ export class CompletionQueue {
 
   /** Completes, as flushed, what the card will not; behind everything that it has written. */
   flush(queue: number, pointer: number, rest: readonly (readonly [number, Flushed])[]): void {
-    for (const [unit, { units, work }] of rest) {
-      this.read.push(flushed(queue, unit, units[el.WQE_OPCODE]!, pointer, work))
+    for (const [unit, { units, element }] of rest) {
+      this.read.push(flushed(queue, unit, units[el.WQE_OPCODE]!, pointer, element))
     }
     this.look()
   }
@@ -159,7 +159,7 @@ export class CompletionQueue {
     this.onReady = () => {
       for (let more = true; more; ) {
         const completions = this.poll(DISPATCHED)
-        for (const completion of completions) completion.work?.done?.(completion)
+        for (const completion of completions) completion.element?.done?.(completion)
         more = completions.length > 0
         if (!more && this.ended === null) {
           this.arm()
@@ -210,7 +210,7 @@ export class CompletionQueue {
     const pointer = view.getUint32(el.CQE_POINTER, true)
     const element = this.queueOf(queue)?.complete(unit, pointer) ?? null
     if (element === null) this.ghosts++
-    else this.read.push(readEntry(bytes, view, element.work))
+    else this.read.push(readEntry(bytes, view, element.element))
     return true
   }
 
@@ -272,14 +272,14 @@ export class CompletionQueue {
 /** What is completed as flushed. */
 interface Flushed {
   readonly units: Uint8Array
-  readonly work: Work | Receive
+  readonly element: QueueElement | Receive
 }
 
-function readEntry(bytes: Uint8Array, view: DataView, work: Work | Receive): Completion {
+function readEntry(bytes: Uint8Array, view: DataView, element: QueueElement | Receive): Completion {
   return {
     queue: view.getUint32(el.CQE_QUEUE, true),
     unit: view.getUint32(el.CQE_UNIT, true),
-    work,
+    element,
     status: WC_NAMES[bytes[el.CQE_STATUS]!] ?? 'GENERAL_ERR',
     opcode: bytes[el.CQE_OPCODE]!,
     flags: view.getUint16(el.CQE_FLAGS, true),
@@ -302,12 +302,12 @@ function flushed(
   unit: number,
   opcode: number,
   pointer: number,
-  work: Work | Receive,
+  element: QueueElement | Receive,
 ): Completion {
   return {
     queue,
     unit,
-    work,
+    element,
     status: 'WR_FLUSH_ERR',
     opcode,
     flags: 0,

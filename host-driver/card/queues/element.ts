@@ -1,5 +1,5 @@
 /**
- * From work to the units of an element (firmware/host/element.ts), and from the units of a
+ * From an element as a value to its units (firmware/host/element.ts), and from the units of a
  * completion to what they say.
  *
  * Invariant: an element is encoded whole, without its stamps, before a unit of a ring is
@@ -23,14 +23,14 @@ import { RETH_BYTES, writeReth } from '../../../firmware/wire/reth.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { check, ENDPOINT, instanceOf, integer, OBJECT, shown, UINT64 } from '../../base/kinds.ts'
 import type { BatchPlace, Range } from '../../way/work-request.ts'
-import type { InlineRule, Receive, Work } from './work.ts'
+import type { InlineRule, QueueElement, Receive } from './values.ts'
 
 /** Bytes that the card reaches: addresses are 48 bits. */
 const ADDRESS_END = 2 ** 48
 const WORD_BYTES = 8
 
 /** Kinds whose bytes go to the peer; a READ's come from there. */
-const SENDING: ReadonlySet<Work['kind']> = new Set([
+const SENDING: ReadonlySet<QueueElement['kind']> = new Set([
   kind.WRITE_PERSIST,
   kind.WRITE,
   kind.WRITE_IMM,
@@ -39,18 +39,18 @@ const SENDING: ReadonlySet<Work['kind']> = new Set([
   kind.SEND_INV,
 ])
 
-/** Whether work of that kind has bytes that go to the peer. */
-export function sends(what: Work['kind']): boolean {
+/** Whether an element of that kind has bytes that go to the peer. */
+export function sends(what: QueueElement['kind']): boolean {
   return what !== 'nop' && SENDING.has(what)
 }
 
 /** Kinds that name a range of the peer's memory, and send none. */
-function isRanged(what: Work['kind']): boolean {
+function isRanged(what: QueueElement['kind']): boolean {
   return what === kind.FLUSH || what === kind.ASSOCIATE || what === kind.PREFETCH_HINT
 }
 
-/** Whether work of that kind with so many bytes has them in the element itself (P3-3). */
-export function goesInline(what: Work['kind'], bytes: number, rule: InlineRule): boolean {
+/** Whether an element of that kind with so many bytes has them in the element itself (P3-3). */
+export function goesInline(what: QueueElement['kind'], bytes: number, rule: InlineRule): boolean {
   if (what === 'nop' || !SENDING.has(what) || bytes > rule.inlineMax || bytes === 0) return false
   return rule.inlineKinds === null || rule.inlineKinds.has(what)
 }
@@ -70,49 +70,49 @@ export type Carried =
   | { readonly ranges: readonly Range[]; readonly inline?: undefined }
 
 /** The units of an element of a send queue. */
-export function encodeWork(work: Work, carried: Carried): Uint8Array {
-  checkWork(work)
-  const extensions = work.extensions ?? []
-  const isWord = work.kind === kind.ATOMIC_WRITE
+export function encodeElement(element: QueueElement, carried: Carried): Uint8Array {
+  checkElement(element)
+  const extensions = element.extensions ?? []
+  const isWord = element.kind === kind.ATOMIC_WRITE
   const behind = isWord ? 0 : bytesBehind(carried)
-  const units = unitsOf(behind, lastOf(work))
+  const units = unitsOf(behind, lastOf(element))
   if (units > WQE_UNITS_MAX) {
     throw new ArgumentError(`an element of ${units} units: at most ${WQE_UNITS_MAX}`)
   }
   const bytes = new Uint8Array(units * UNIT_BYTES)
   const view = new DataView(bytes.buffer)
-  bytes[el.WQE_OPCODE] = work.kind === 'nop' ? el.WQE_NOP : work.kind
+  bytes[el.WQE_OPCODE] = element.kind === 'nop' ? el.WQE_NOP : element.kind
   bytes[el.WQE_UNITS] = units
-  view.setUint16(el.WQE_FLAGS, flagsOf(work, !isWord && carried.inline !== undefined), true)
-  view.setUint32(el.WQE_RKEY, work.rkey ?? 0, true)
-  view.setBigUint64(el.WQE_ADDRESS, work.address ?? 0n, true)
-  view.setBigUint64(el.WQE_OPERATION, work.operation ?? 0n, true)
-  view.setBigUint64(el.WQE_COMPARE, work.compare ?? 0n, true)
-  view.setUint32(el.WQE_IMMEDIATE, work.immediate ?? 0, true)
-  bytes[el.WQE_WAIT] = work.wait ?? 0
-  bytes[el.WQE_FURTHER_COPIES] = work.furtherCopies ?? 0
-  if (work.kind === kind.FLUSH) {
-    bytes[el.WQE_PLACEMENT] = work.placement ?? 0
-    bytes[el.WQE_SELECTIVITY] = work.selectivity ?? 0
+  view.setUint16(el.WQE_FLAGS, flagsOf(element, !isWord && carried.inline !== undefined), true)
+  view.setUint32(el.WQE_RKEY, element.rkey ?? 0, true)
+  view.setBigUint64(el.WQE_ADDRESS, element.address ?? 0n, true)
+  view.setBigUint64(el.WQE_OPERATION, element.operation ?? 0n, true)
+  view.setBigUint64(el.WQE_COMPARE, element.compare ?? 0n, true)
+  view.setUint32(el.WQE_IMMEDIATE, element.immediate ?? 0, true)
+  bytes[el.WQE_WAIT] = element.wait ?? 0
+  bytes[el.WQE_FURTHER_COPIES] = element.furtherCopies ?? 0
+  if (element.kind === kind.FLUSH) {
+    bytes[el.WQE_PLACEMENT] = element.placement ?? 0
+    bytes[el.WQE_SELECTIVITY] = element.selectivity ?? 0
   }
-  if (work.to !== undefined) {
-    bytes.set(work.to.mac, el.AH_MAC)
-    bytes.set(work.to.ipv4, el.AH_IPV4)
+  if (element.to !== undefined) {
+    bytes.set(element.to.mac, el.AH_MAC)
+    bytes.set(element.to.ipv4, el.AH_IPV4)
   }
   const sum = isWord ? putWord(bytes, carried) : encodeCarried(bytes, view, carried)
-  if (work.bseth !== undefined) writeBseth(bytes, el.WQE_BSETH, work.bseth)
-  if (work.pfeth !== undefined) writePfeth(bytes, el.WQE_PFETH, work.pfeth)
-  view.setUint32(el.WQE_LENGTH, isRanged(work.kind) ? (work.length ?? 0) : sum, true)
+  if (element.bseth !== undefined) writeBseth(bytes, el.WQE_BSETH, element.bseth)
+  if (element.pfeth !== undefined) writePfeth(bytes, el.WQE_PFETH, element.pfeth)
+  view.setUint32(el.WQE_LENGTH, isRanged(element.kind) ? (element.length ?? 0) : sum, true)
   const lastAt = UNIT_BYTES + aligned(behind)
   extensions.forEach((reth, i) => {
     writeReth(bytes, lastAt + i * RETH_BYTES, reth)
   })
-  if (work.batch !== undefined) encodeBatch(bytes, view, work.batch, lastAt)
+  if (element.batch !== undefined) encodeBatch(bytes, view, element.batch, lastAt)
   return bytes
 }
 
 /** What an element has behind its bytes: addresses of further copies, or the sequence expected. */
-export function lastOf({ extensions = [], batch }: Work): number {
+export function lastOf({ extensions = [], batch }: QueueElement): number {
   return batch?.condition === CONDITION_EXPECT ? 1 : extensions.length
 }
 
@@ -210,17 +210,17 @@ export function stamp(element: Uint8Array, number: number): void {
   view.setUint32(el.WQE_STAMP_AGAIN, number + 1, true)
 }
 
-function flagsOf(work: Work, inline: boolean): number {
+function flagsOf(element: QueueElement, inline: boolean): number {
   return (
-    (work.signaled === false ? 0 : el.SIGNALED) |
-    (work.solicited === true ? el.SOLICITED : 0) |
-    (work.fenced === true ? el.FENCE : 0) |
+    (element.signaled === false ? 0 : el.SIGNALED) |
+    (element.solicited === true ? el.SOLICITED : 0) |
+    (element.fenced === true ? el.FENCE : 0) |
     (inline ? el.INLINE : 0) |
-    (work.carried === true ? el.CARRIED : 0) |
-    (work.addressed === true ? el.ADDRESSED : 0) |
-    (work.twoSteps === true ? el.TWO_STEPS : 0) |
-    (work.repetition === true ? el.REPETITION : 0) |
-    (work.batch === undefined ? 0 : el.BATCH)
+    (element.carried === true ? el.CARRIED : 0) |
+    (element.addressed === true ? el.ADDRESSED : 0) |
+    (element.twoSteps === true ? el.TWO_STEPS : 0) |
+    (element.repetition === true ? el.REPETITION : 0) |
+    (element.batch === undefined ? 0 : el.BATCH)
   )
 }
 
@@ -233,31 +233,32 @@ function checkRange(range: Range): void {
   checkNumber('address', address, ADDRESS_END - length + 1)
 }
 
-function checkWork(work: Work): void {
-  const isKind = Number.isInteger(work.kind) && work.kind !== 'nop' && work.kind >= 1
-  if (work.kind !== 'nop' && !(isKind && work.kind <= kind.PREFETCH_HINT)) {
-    throw new ArgumentError(`kind ${shown(work.kind)}: 1 to ${kind.PREFETCH_HINT}, or 'nop'`)
+function checkElement(element: QueueElement): void {
+  const isKind = Number.isInteger(element.kind) && element.kind !== 'nop' && element.kind >= 1
+  if (element.kind !== 'nop' && !(isKind && element.kind <= kind.PREFETCH_HINT)) {
+    throw new ArgumentError(`kind ${shown(element.kind)}: 1 to ${kind.PREFETCH_HINT}, or 'nop'`)
   }
-  checkNumber('length', work.length ?? 0, 2 ** 32)
-  checkNumber('rkey', work.rkey ?? 0, 2 ** 32)
-  checkNumber('immediate', work.immediate ?? 0, 2 ** 32)
-  checkNumber('wait', work.wait ?? 0, 2 ** 8)
-  checkNumber('furtherCopies', work.furtherCopies ?? 0, 2 ** 8)
-  checkNumber('placement', work.placement ?? 0, 2 ** 8)
-  checkNumber('selectivity', work.selectivity ?? 0, 2 ** 8)
-  checkUint64('address', work.address ?? 0n)
-  checkUint64('operation', work.operation ?? 0n)
-  checkUint64('compare', work.compare ?? 0n)
-  if (work.batch !== undefined) checkBatch(work, work.batch)
-  if (work.to === undefined) return
-  check('to', work.to, ENDPOINT)
+  checkNumber('length', element.length ?? 0, 2 ** 32)
+  checkNumber('rkey', element.rkey ?? 0, 2 ** 32)
+  checkNumber('immediate', element.immediate ?? 0, 2 ** 32)
+  checkNumber('wait', element.wait ?? 0, 2 ** 8)
+  checkNumber('furtherCopies', element.furtherCopies ?? 0, 2 ** 8)
+  checkNumber('placement', element.placement ?? 0, 2 ** 8)
+  checkNumber('selectivity', element.selectivity ?? 0, 2 ** 8)
+  checkUint64('address', element.address ?? 0n)
+  checkUint64('operation', element.operation ?? 0n)
+  checkUint64('compare', element.compare ?? 0n)
+  if (element.batch !== undefined) checkBatch(element, element.batch)
+  if (element.to === undefined) return
+  check('to', element.to, ENDPOINT)
 }
 
 /** PERDURE_ARGUMENT for what the card would end its queue for. */
-function checkBatch(work: Work, batch: BatchPlace): void {
+function checkBatch(element: QueueElement, batch: BatchPlace): void {
   const { id, index, count, left, condition, expect } = batch
-  const several = work.carried === true || work.addressed === true || work.twoSteps === true
-  if (work.kind !== kind.WRITE_PERSIST || several) {
+  const several =
+    element.carried === true || element.addressed === true || element.twoSteps === true
+  if (element.kind !== kind.WRITE_PERSIST || several) {
     throw new ArgumentError('a batch has records of which one copy is carried')
   }
   checkNumber('batch id', id, 2 ** 16)

@@ -3,7 +3,7 @@
 import type { SharedMemory } from '../../../boards/host-port.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import { faultOfNumber } from '../../base/errors.ts'
-import type { QueueEvent } from './work.ts'
+import type { QueueEvent } from './values.ts'
 
 const TYPES: Readonly<Record<number, QueueEvent['type']>> = {
   [page.EVENT_QUEUE_ERROR]: 'error',

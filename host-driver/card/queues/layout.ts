@@ -21,7 +21,7 @@ import { ArgumentError } from '../../base/errors.ts'
 import { shown } from '../../base/kinds.ts'
 import { MemoryFull } from '../../way/queue-errors.ts'
 import { Arena, isPowerOfTwo } from './arena.ts'
-import type { DoorbellForm } from './work.ts'
+import type { DoorbellForm } from './values.ts'
 
 /** R: bytes of queue information of one queue. */
 export const QUEUE_INFO_BYTES: number = ZONE1_BYTES + ZONE2_BYTES + ZONE3_BYTES

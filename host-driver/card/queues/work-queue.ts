@@ -28,14 +28,14 @@ import type { Doorbell } from './doorbell.ts'
 import { stamp } from './element.ts'
 import { checkDepth } from './layout.ts'
 import { plus, Ring } from './ring.ts'
-import type { Receive, Work } from './work.ts'
+import type { QueueElement, Receive } from './values.ts'
 import { type Zones, zone2Bytes } from './zones.ts'
 
 /** An element that is ready to be stored. */
 export interface Encoded {
   /** Whole units, without stamps. */
   readonly units: Uint8Array
-  readonly work: Work | Receive
+  readonly element: QueueElement | Receive
   /** Of a send: completes also when it succeeds. */
   readonly signaled: boolean
   /** Called once when the element is over, however: its buffers are free. */

@@ -11,15 +11,15 @@ import type { WorkCompletion } from '../../way/verbs.ts'
 import type { CompletionPort, Posted, PostedReceive } from '../../way/verbs-way.ts'
 import { endOf, statusOf } from '../job-work.ts'
 import type { CompletionQueue } from '../queues/completion-queue.ts'
-import type { Completion, Receive, Work } from '../queues/work.ts'
+import type { Completion, QueueElement, Receive } from '../queues/values.ts'
 
 /** An element, and the request that it is of. */
-export interface SendWork extends Work {
+export interface SendElement extends QueueElement {
   readonly posted: Posted
   readonly qpNum: number
 }
 
-export interface ReceiveWork extends Receive {
+export interface ReceiveElement extends Receive {
   readonly received: PostedReceive
   readonly qpNum: number
 }
@@ -69,15 +69,15 @@ export class PcieCompletions implements CompletionPort {
 
 /** What the card said, in the words of the verbs; null for one that nobody asked for. */
 function said(completion: Completion): WorkCompletion | null {
-  const { work, flags } = completion
-  if (work === null || (flags & RECEIVED) !== 0) return null
-  if ('received' in work) return arrived(completion, work as ReceiveWork)
-  if (!('posted' in work)) return null
-  const { posted, qpNum } = work as SendWork
+  const { element, flags } = completion
+  if (element === null || (flags & RECEIVED) !== 0) return null
+  if ('received' in element) return arrived(completion, element as ReceiveElement)
+  if (!('posted' in element)) return null
+  const { posted, qpNum } = element as SendElement
   return completionOf(posted, qpNum, endOf(posted.request.kind, completion, false))
 }
 
-function arrived(completion: Completion, { received, qpNum }: ReceiveWork): WorkCompletion {
+function arrived(completion: Completion, { received, qpNum }: ReceiveElement): WorkCompletion {
   const { flags, immediate, length } = completion
   const status = statusOf(completion.status)
   if (status !== 'SUCCESS') return receivedOf(received, qpNum, status)

@@ -13,8 +13,8 @@ import { totalOf } from '../../verbs/work.ts'
 import type { PeerAttributes, SendRequest } from '../../way/verbs.ts'
 import type { PairPort, Posted, PostedReceive } from '../../way/verbs-way.ts'
 import { peerOf } from '../control.ts'
-import type { PcieQueuePair as CardPair } from '../queues/queue-pair.ts'
-import type { ReceiveWork, SendWork } from './completions.ts'
+import type { CardQueuePair as CardPair } from '../queues/card-queue-pair.ts'
+import type { ReceiveElement, SendElement } from './completions.ts'
 
 export class PciePair implements PairPort {
   onEnded: (fault: string) => void = () => {}
@@ -66,13 +66,13 @@ export class PciePair implements PairPort {
   post(list: readonly Posted[]): void {
     for (const posted of [...list].reverse()) checkBurst(posted)
     const { qpNum } = this
-    const works = list.map((posted): SendWork => ({ ...posted.request, posted, qpNum }))
+    const works = list.map((posted): SendElement => ({ ...posted.request, posted, qpNum }))
     this.card.post(...works)
   }
 
   postReceive(list: readonly PostedReceive[]): void {
     const { qpNum } = this
-    const works = list.map((received): ReceiveWork => {
+    const works = list.map((received): ReceiveElement => {
       return { range: received.range, received, qpNum }
     })
     this.card.postReceive(...works)

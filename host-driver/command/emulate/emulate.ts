@@ -18,7 +18,7 @@ import { ArgumentError } from '../../base/errors.ts'
 import { engineOption, probability, several, unixSocket, wholeNumber } from '../base/arguments.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
-import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-card.ts'
+import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-target.ts'
 import {
   type Address,
   ipAddress,

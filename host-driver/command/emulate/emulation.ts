@@ -16,7 +16,7 @@ import {
   EmulatedDpu,
   type Engine,
   EthernetSwitch,
-  FileCard,
+  FilePortEnd,
   FirmwareStopped,
   findBundle,
   Link,
@@ -40,7 +40,7 @@ import { type Output, toJson } from '../base/output.ts'
 import { sayReport } from '../base/report.ts'
 import { bytesText } from '../base/table.ts'
 import { notServing } from '../base/target.ts'
-import { FlashCard } from '../flash/flash-card.ts'
+import { FlashTarget } from '../flash/flash-target.ts'
 import type {
   Address,
   CardAddresses,
@@ -105,9 +105,9 @@ export class Emulation {
   private readonly card: EmulatedDpu
   /** The host: in this process, or behind a port in a file. */
   private readonly inside: HostInside | null
-  private readonly behindFile: FileCard | null
+  private readonly behindFile: FilePortEnd | null
   /** What decides which firmware runs, where it is flashed. */
-  private readonly flash: FlashCard | null
+  private readonly flash: FlashTarget | null
   /** Ends the start that is under way. */
   private begun: AbortController | null = null
   private tunnel: Tunnel | null = null
@@ -260,10 +260,10 @@ export class Emulation {
       .catch((error: Error) => this.fail(error))
   }
 
-  private openFlash(): FlashCard | null {
+  private openFlash(): FlashTarget | null {
     const { smp, image, trust, trial } = this.options
     if (smp === undefined || image === undefined) return null
-    return new FlashCard({
+    return new FlashTarget({
       ...{ image, smp, ...(trust && { trust }), ...(trial && { trial }) },
       restart: () => this.restart(),
       shell: (line) => this.shell(line),
@@ -598,9 +598,9 @@ function openInside(options: EmulationOptions, clock: RealClock): HostInside | n
   return memory === undefined && persistent === undefined ? null : new HostInside(options, clock)
 }
 
-function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): FileCard | null {
+function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): FilePortEnd | null {
   if (host === undefined) return null
-  return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
+  return new FilePortEnd({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
 }
 
 function nameOf(port: number): string {

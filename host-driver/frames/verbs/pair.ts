@@ -23,7 +23,7 @@ import type {
   Posted,
   PostedReceive,
 } from '../../way/verbs-way.ts'
-import { JOBS_DEPTH, type QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
+import { type DriverPairOptions, JOBS_DEPTH, DriverPair as WireJobs } from '../driver-pair.ts'
 import type { Session } from '../session.ts'
 import { WireCompletions } from './completions.ts'
 import type { WireMemory } from './memory.ts'
@@ -32,7 +32,7 @@ import type { WireMemory } from './memory.ts'
 export interface WireGround {
   readonly session: Session
   readonly memory: WireMemory
-  readonly jobOptions: QueuePairOptions
+  readonly jobOptions: DriverPairOptions
 }
 
 /** A request that has not completed yet. */

@@ -21,7 +21,7 @@ const UNCHECKED: readonly RegExp[] = [
   // The emulator calls these of what its caller offers.
   /^(CardPort|Clock|FirmwareEngine|SwapStore)\./,
   // The card calls these of its port: never its user.
-  /^(EmulatedPort|FileCard)\.card/,
+  /^(EmulatedPort|FilePortEnd)\.card/,
   // Every event, frame and command list goes through these.
   /^(RealClock|VirtualClock)\.(schedule|cancel)$/,
   /^(EmulatedDpu\.deliver|Link\.send|EthernetSwitch\.forward|Tunnel\.send)$/,
@@ -63,7 +63,7 @@ const choice = { random, strategy: 'none' }
 const folder = mkdtempSync(join(tmpdir(), 'perdure-arguments-'))
 const nowhere = join(tmpdir(), 'perdure-no-such-folder', 'file')
 let tunnel: emulator.Tunnel
-let file: emulator.FileCard
+let file: emulator.FilePortEnd
 let machine: emulator.EmulatedMachine
 
 /** A call of a method of something. */
@@ -112,7 +112,7 @@ const GOOD: Record<string, Good> = {
   }),
   ...constructorsOf({
     EmulatedDpu: [{ nvdimm, clock, transmit: nothing }],
-    FileCard: [{ path: nowhere, bytes: 65_536, clock }],
+    FilePortEnd: [{ path: nowhere, bytes: 65_536, clock }],
     HostMemory: [{ part }],
     EmulatedPort: [{ ram, clock }],
     HostRam: [4096],
@@ -152,7 +152,7 @@ const GOOD: Record<string, Good> = {
     isPoisoned: [1],
     close: [],
   }),
-  ...rowsOf('FileCard', () => file, { close: [] }),
+  ...rowsOf('FilePortEnd', () => file, { close: [] }),
   ...rowsOf('Pager', () => pager, { use: [{}] }),
   ...rowsOf('PcieLink', () => pcie, {
     attach: [ram],
@@ -174,7 +174,7 @@ beforeAll(async () => {
   const names = values.map(([name]) => name)
   calls = inTypes((types) => callsOf(types, 'boards/emulator/index.ts', names))
   tunnel = await emulator.openTunnel({ receive: nothing })
-  file = new emulator.FileCard({ path: join(folder, 'port'), bytes: 65_536, clock })
+  file = new emulator.FilePortEnd({ path: join(folder, 'port'), bytes: 65_536, clock })
   await dpu.powerOn()
   machine = dpu.machine!
 })

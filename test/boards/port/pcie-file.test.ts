@@ -5,7 +5,7 @@
 
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { RealClock } from '../../../boards/clock.ts'
-import { FileCard } from '../../../boards/emulator/host/file-card.ts'
+import { FilePortEnd } from '../../../boards/emulator/host/file-port-end.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedDpu } from '../../../boards/emulator/run/dpu.ts'
 import { ForbiddenAccess, type HostPort } from '../../../boards/host-port.ts'
@@ -40,13 +40,13 @@ afterAll(() => workshop.close())
 class Bare {
   readonly clock = new RealClock()
   readonly packets = new Uint8Array(MEMORY_BYTES)
-  readonly card: FileCard
+  readonly card: FilePortEnd
   wakes = 0
   onWake: () => void = () => {}
   private readonly words = new DataView(this.packets.buffer)
 
   constructor(path: string) {
-    this.card = new FileCard({ path, bytes: BYTES, clock: this.clock })
+    this.card = new FilePortEnd({ path, bytes: BYTES, clock: this.clock })
     this.start()
     closers.push(() => {
       this.card.close()
@@ -322,7 +322,7 @@ test('what is not a port of ours is refused, and left alone', async () => {
 /** A card with firmware in this process, its port in that file. */
 function cardHere(path: string, bytes: number): EmulatedDpu {
   const clock = new RealClock()
-  const port = new FileCard({ path, bytes, clock })
+  const port = new FilePortEnd({ path, bytes, clock })
   const nvdimm = new Nvdimm({ bytes: 1 << 20 })
   const dpu = new EmulatedDpu({ nvdimm, port, clock, engine: 'node', transmit: () => {} })
   closers.push(() => {

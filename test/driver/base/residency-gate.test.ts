@@ -18,7 +18,7 @@ async function orderOf(program: readonly Letter[], wakes: readonly number[]): Pr
   const passed = program.map((letter, i) => {
     const isReady = letter === letter.toLowerCase()
     const ready = isReady ? null : new Promise<void>((resolve) => (wake[i] = resolve))
-    return gate.pass(changes(letter), ready, async () => void left.push(i))
+    return gate.admit(changes(letter), ready, async () => void left.push(i))
   })
   for (const i of wakes) {
     wake[i]?.()
@@ -54,8 +54,8 @@ test('X-6: nothing overtakes a change, and a change overtakes nothing', async ()
 test('what need not wait leaves within the call', () => {
   const gate = new Gate()
   const left: string[] = []
-  void gate.pass(true, null, async () => void left.push('w'))
-  void gate.pass(false, null, async () => void left.push('r'))
+  void gate.admit(true, null, async () => void left.push('w'))
+  void gate.admit(false, null, async () => void left.push('r'))
   expect(left).toEqual(['w', 'r'])
 })
 
@@ -69,10 +69,10 @@ test('an access that fails to leave does not hold up the next', async () => {
   const ready = new Promise<void>((resolve) => {
     wake = resolve
   })
-  const first = gate.pass(true, ready, () => {
+  const first = gate.admit(true, ready, () => {
     throw new Error('no')
   })
-  const second = gate.pass(true, null, async () => 2)
+  const second = gate.admit(true, null, async () => 2)
   wake()
   await expect(first).rejects.toThrow('no')
   expect(await second).toBe(2)

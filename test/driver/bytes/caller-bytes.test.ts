@@ -11,7 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { imageBytes } from '../../../firmware/medium/slot.ts'
 import { READ, WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import type { Work } from '../../../host-driver/card/queues/work.ts'
+import type { QueueElement } from '../../../host-driver/card/queues/values.ts'
 import {
   type BytesRegion,
   connect,
@@ -284,7 +284,7 @@ for (const [name, form] of Object.entries(FORMS)) {
       ends.push(() => rig.close())
       const { rkey } = await rig.provision(16, 1024)
       const pair = await rig.localPair()
-      const record: Work = { kind: WRITE_PERSIST, rkey, wait: 2 }
+      const record: QueueElement = { kind: WRITE_PERSIST, rkey, wait: 2 }
       for (const [from, length] of [
         [0, 8],
         [8, 1000],
@@ -300,7 +300,11 @@ for (const [name, form] of Object.entries(FORMS)) {
         const buffer = rig.device.alloc(2048)
         for (let slot = from; slot < from + 8; slot++) {
           buffer.store(new Uint8Array(2048))
-          const read: Work = { kind: READ, rkey, data: [buffer.range(pair.lkey, 0, 64 + length)] }
+          const read: QueueElement = {
+            kind: READ,
+            rkey,
+            data: [buffer.range(pair.lkey, 0, 64 + length)],
+          }
           await complete(pair, { ...read, address: (BigInt(slot) << 32n) | (1n << 28n) })
           expect(buffer.load(64, length)).toEqual(filled(length, slot))
         }

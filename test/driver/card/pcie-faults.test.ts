@@ -8,9 +8,9 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { AccessFault } from '../../../boards/emulator/host/pcie.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
-import type { PcieQueuePair } from '../../../host-driver/card/queues/queue-pair.ts'
-import type { Work } from '../../../host-driver/card/queues/work.ts'
-import { Card } from '../../support/cards/card.ts'
+import type { CardQueuePair } from '../../../host-driver/card/queues/card-queue-pair.ts'
+import type { QueueElement } from '../../../host-driver/card/queues/values.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { PcieRig } from '../../support/queues/pcie-rig.ts'
 import { divided } from '../../support/run/thorough.ts'
 
@@ -44,7 +44,7 @@ async function runWith(number: number, fault: AccessFault): Promise<Run> {
     if (fault === 'removal') return fault
     return (fault === 'lost') === (kind === 'write') ? fault : undefined
   }
-  const persist = (to: PcieQueuePair, slot: number, length: number): (() => string) => {
+  const persist = (to: CardQueuePair, slot: number, length: number): (() => string) => {
     let end = PENDING
     const data = new Uint8Array(length).fill(slot + 1)
     const work = { data, rkey: region.rkey, address: BigInt(slot) << 32n, wait: 2 }
@@ -69,7 +69,7 @@ async function runWith(number: number, fault: AccessFault): Promise<Run> {
   const after = last()
   rig.close()
   rig.card.powerCut({ strategy: 'none' })
-  const card = new Card(rig.card.nvdimm)
+  const card = new TestCard(rig.card.nvdimm)
   const durable = LENGTHS.map((length, slot) => {
     const found = card.read(card.connect(), card.open('r'), slot, VIEW_DATA, length)
     return found?.every((byte) => byte === slot + 1) ?? false
@@ -105,7 +105,7 @@ for (const { rows, options } of divided(
 }
 
 /** Lets time go by until so many units are free: while bells get lost, posts fill the queue. */
-async function room(rig: PcieRig, pair: PcieQueuePair, units: number): Promise<void> {
+async function room(rig: PcieRig, pair: CardQueuePair, units: number): Promise<void> {
   const endUs = rig.device.now() + PATIENCE_US
   while (pair.send.free < units && rig.device.now() < endUs) await rig.pass(100)
 }
@@ -129,7 +129,7 @@ test.each(BELLS)(
         const address = BigInt(i % 16) << 32n
         const done = ({ status }: { readonly status: string }): unknown => ends.push(status)
         const where = { rkey: region.rkey, address, operation: BigInt(i + 1), wait: 2 }
-        const work: Work = { kind: WRITE_PERSIST, data, ...where, done }
+        const work: QueueElement = { kind: WRITE_PERSIST, data, ...where, done }
         await room(rig, pair, pair.unitsOf(work))
         pair.post(work)
         await rig.pass(random.below(300))

@@ -9,8 +9,8 @@ import { Random, type VirtualClock } from '../../../boards/emulator/index.ts'
 import { imageBytes } from '../../../firmware/medium/slot.ts'
 import {
   chooseCopy,
-  type DualPlaces,
   type DualRead,
+  type DualSlots,
   dualRead,
   dualWrite,
   RemoteMemory,
@@ -49,7 +49,7 @@ function bench(options: VerbsBenchOptions = {}): VerbsBench {
   return made
 }
 
-function placesOf({ memory }: VerbsBench, copies = 2): DualPlaces {
+function placesOf({ memory }: VerbsBench, copies = 2): DualSlots {
   const places = OFFSETS.slice(0, copies).map((offset) => ({ memory, offset }))
   return { places, key: KEY, id: 3, slot: 9 }
 }
@@ -94,13 +94,13 @@ describe.each(COUNTS)('a dual write in %i places', (copies) => {
       ends.push(from)
       return undefined
     }
-    const { completions, sequence } = await write(b, 1, 5n, copies)
+    const { outcomes, sequence } = await write(b, 1, 5n, copies)
     // Nobody waits between two of its steps: all of it has left before the first answer does.
     expect(ends.join('')).toMatch(new RegExp(`^a{${b.queuePair.counts.packets}}b+$`))
     const chain = ['WRITE', 'FLUSH', 'WRITE', 'FLUSH', 'WRITE', 'FLUSH', 'WRITE', 'FLUSH']
     expect(b.target.executed).toEqual(chain.slice(0, 2 * copies))
     const opcodes = b.target.executed.map((one) => (one === 'WRITE' ? 'RDMA_WRITE' : one))
-    expect(completions.map(({ opcode }) => opcode)).toEqual(opcodes)
+    expect(outcomes.map(({ opcode }) => opcode)).toEqual(opcodes)
     expect(sequence).toBe(5n)
     expect(b.queuePair.counts.packets).toBe(copies * (Math.ceil(IMAGE / 256) + 1))
   })
@@ -182,7 +182,7 @@ describe('a dual write', () => {
     expect((await read(b)).record.data).toEqual(data(2))
   })
 
-  type Change = (places: DualPlaces, b: VerbsBench) => object
+  type Change = (places: DualSlots, b: VerbsBench) => object
   const placeAt = (offset: number): Change => {
     return ({ places }) => ({ places: [...places, { ...places[0]!, offset }] })
   }
@@ -225,7 +225,7 @@ describe('a dual write', () => {
   ]
   test.each(wrong)('S1-M3, P1-3: %s is refused before anything is sent', async (_, change) => {
     const b = bench()
-    const record = { ...placesOf(b), ...change(placesOf(b), b) } as DualPlaces
+    const record = { ...placesOf(b), ...change(placesOf(b), b) } as DualSlots
     // Two bytes would fit where the record does not.
     const bytes = new Uint8Array(2)
     const writing = dualWrite({ ...record, bytes, capacity: CAPACITY, sequence: 1n })
@@ -452,9 +452,9 @@ describe.each(WAYS)('over every way to a DPU: %s', (name) => {
     const places = OFFSETS.slice(0, copies).map((offset) => ({ memory, offset }))
     const record = { places, key: KEY, capacity: CAPACITY }
     for (const seed of [1, 2]) {
-      const { sequence, completions } = await dualWrite({ ...record, bytes: data(seed) })
+      const { sequence, outcomes } = await dualWrite({ ...record, bytes: data(seed) })
       expect(sequence).toBe(BigInt(seed))
-      expect(completions).toHaveLength(2 * copies)
+      expect(outcomes).toHaveLength(2 * copies)
     }
     await way.restart()
     await dpu.reconnect()

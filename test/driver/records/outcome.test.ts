@@ -19,8 +19,8 @@ import {
   type RegionRequest,
 } from '../../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
-import { dataOf } from '../../support/cards/card.ts'
 import { atFence } from '../../support/cards/fences.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-outcome-'))
 const open: LocalDpu[] = []

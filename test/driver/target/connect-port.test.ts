@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { DPU_ENDPOINT, neighbour } from '../../../host-driver/base/addresses.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
-import { QueuePair } from '../../../host-driver/frames/queue-pair.ts'
+import { DriverPair } from '../../../host-driver/frames/driver-pair.ts'
 import { Session } from '../../../host-driver/frames/session.ts'
 import { connect, connectTarget, type Dpu, RefusedError } from '../../../host-driver/index.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
@@ -97,7 +97,7 @@ describe('connecting to a port', () => {
     expect(granted.capability).toMatchObject({ rkey: region!.rkey, slotLog2: 6, clientLow: 5 })
     expect(granted.capability).toMatchObject({ features: 255, batchMax: 255, blockLog2Min: 12 })
     expect(granted).toMatchObject({ incarnation: dpu.incarnation, pathMtu: 1024, readDepth: 16 })
-    const queuePair = new QueuePair(session, 0x3000, granted, {})
+    const queuePair = new DriverPair(session, 0x3000, granted, {})
     const image = new Uint8Array(region!.stride)
     const status = await new Promise((resolve) => {
       queuePair.post(readJob(region!, 3, VIEW_SETTLED, image, (end) => resolve(end.status)))
@@ -142,7 +142,7 @@ describe('connecting to a port', () => {
     await Promise.all([connection.close(), connection.close()])
     await connection.close()
     const [region] = await dpu.regions()
-    const queuePair = new QueuePair(session, 0x3000, granted, { ackTimeoutCode: 8 })
+    const queuePair = new DriverPair(session, 0x3000, granted, { ackTimeoutCode: 8 })
     const status = await new Promise((resolve) => {
       const image = new Uint8Array(region!.stride)
       queuePair.post(readJob(region!, 3, VIEW_SETTLED, image, (end) => resolve(end.status)))

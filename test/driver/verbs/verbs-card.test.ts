@@ -15,7 +15,7 @@ import {
   type ConnectOptions,
   connect,
   type Dpu,
-  type DualPlaces,
+  type DualSlots,
   dualRead,
   dualWrite,
   RemoteMemory,
@@ -277,7 +277,7 @@ describe('messages', () => {
 /** The copies of a record, in the order of writing. */
 const OFFSETS = [64, 8192, 4096, 20_000]
 
-function places({ region }: Bench, copies: number): DualPlaces {
+function places({ region }: Bench, copies: number): DualSlots {
   const offsets = OFFSETS.slice(0, copies)
   return { places: offsets.map((offset) => ({ memory: region, offset })), key: pattern(16, 1) }
 }
@@ -295,8 +295,8 @@ describe.each([2, 3, 4])('the dual write of source 1 in %i places, on a DPU', (c
       chains.push(chain.verbs.length)
       enqueue.call(port, chain)
     }
-    const { completions } = await dualWrite({ ...record, bytes: pattern(700, 2) })
-    expect(completions).toHaveLength(2 * copies)
+    const { outcomes } = await dualWrite({ ...record, bytes: pattern(700, 2) })
+    expect(outcomes).toHaveLength(2 * copies)
     // One chain has all that is written; the copies were read before, for their sequence.
     expect(chains).toEqual([copies, 2 * copies])
     await restart(local)

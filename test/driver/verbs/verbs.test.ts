@@ -10,7 +10,7 @@ import { type Aeth, blankAeth, readAeth } from '../../../firmware/wire/aeth.ts'
 import * as op from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
 import { RemoteMemory } from '../../../host-driver/bytes/remote-memory.ts'
-import { QueuePair } from '../../../host-driver/frames/queue-pair.ts'
+import { DriverPair } from '../../../host-driver/frames/driver-pair.ts'
 import { Session } from '../../../host-driver/frames/session.ts'
 import { ArgumentError, EffectUnknown, TransportError } from '../../../host-driver/index.ts'
 import { pending } from '../../../host-driver/way/chain.ts'
@@ -307,7 +307,7 @@ function receiver(entries = 2, messageBytesMax = 1000) {
   const session = new Session(wire, PEER, OWN)
   const granted = { queuePair: 0x31, firstPsn: 5, incarnation: 1, pathMtu: 256 }
   const firstPsn = 0xfffffe
-  const queuePair = new QueuePair(session, 0x21, granted, { receive: { inbox, firstPsn } })
+  const queuePair = new DriverPair(session, 0x21, granted, { receive: { inbox, firstPsn } })
   const hear = (psn: number, opcode: number, rest: Partial<FrameParts> = {}, ack = true): void => {
     const bth = { opcode, psn: psn & 0xffffff, destQp: 0x21, ackRequest: ack, ...rest.bth }
     deliver(frameOf({ ...rest, bth }))

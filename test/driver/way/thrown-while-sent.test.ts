@@ -8,7 +8,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import type { BytesRegion, Completion, Dpu, Region } from '../../../host-driver/index.ts'
+import type { BytesRegion, Dpu, Outcome, Region } from '../../../host-driver/index.ts'
 import { type Pending, pending } from '../../../host-driver/way/chain.ts'
 import { type Done, type Job, writeJob } from '../../../host-driver/way/jobs.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
@@ -128,7 +128,7 @@ describe.each(WAYS)('R31-2: over %s, a request that cannot be encoded', (name) =
 
 describe('R31-2: in a chain', () => {
   /** A write of which no nth packet can be made: whether it is solicited cannot be asked. */
-  function writing({ log }: Bench, length: number, nth: number): Pending<Completion> {
+  function writing({ log }: Bench, length: number, nth: number): Pending<Outcome> {
     let asked = 0
     const make = (done: Done): Job => {
       const to = { rkey: log.info.rkey, va: log.info.base }
@@ -145,7 +145,7 @@ describe('R31-2: in a chain', () => {
     return pending('a write', make, (completion) => completion)
   }
 
-  function post({ log }: Bench, requests: readonly Pending<Completion>[]): Promise<unknown>[] {
+  function post({ log }: Bench, requests: readonly Pending<Outcome>[]): Promise<unknown>[] {
     log.port.enqueueChain({ verbs: requests.map(({ verb }) => verb), check: () => {} })
     return requests.map(({ result }) => result)
   }

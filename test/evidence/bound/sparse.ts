@@ -36,7 +36,7 @@ import {
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
 import { start } from '../../../firmware/main.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 
 /** Packet memory, of one card after the other. */
@@ -130,7 +130,7 @@ class SparseMachine implements Machine {
 
 /** A DPU on such a part, without clock and link. */
 interface SparseCard {
-  readonly card: Card
+  readonly card: TestCard
   /** What the start has read, recovery and all. */
   readonly atStart: LineCount
 }
@@ -150,6 +150,6 @@ export function sparseCard(part: Nvdimm, nvdimmBytes: number): SparseCard {
       dispose: () => {},
     }
   }
-  const card = new Card(part, { facts: { nvdimmBytes }, packets: PACKETS, start: boot })
+  const card = new TestCard(part, { facts: { nvdimmBytes }, packets: PACKETS, start: boot })
   return { card, atStart }
 }

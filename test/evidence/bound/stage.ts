@@ -17,7 +17,12 @@ import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/
 import { FENCE } from '../../../firmware/board/hal.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { type Card, dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
+import {
+  dataOf,
+  persistFrames,
+  type TestCard,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import {
   copyAt,
   LANES,
@@ -110,7 +115,7 @@ function pagesOf(bytes: number): number {
 }
 
 /** Takes all room before the records. */
-function fill(card: Card, length: number): void {
+function fill(card: TestCard, length: number): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
     body.set(new TextEncoder().encode('before'), mad.REGION_NAME)
     body[mad.REGION_KIND] = mad.KIND_BYTES
@@ -150,7 +155,7 @@ function prepare(partBytes: number, life: Life): Uint8Array {
 }
 
 /** One burst of writes into the first records. */
-function burst(card: Card, region: TestRegion, life: Life, version: number): Uint8Array[] {
+function burst(card: TestCard, region: TestRegion, life: Life, version: number): Uint8Array[] {
   const qp = card.connect()
   return Array.from({ length: life.inFlight }, (_, slot) => {
     const data = written(life.bytes, version, slot)

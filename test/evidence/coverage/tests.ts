@@ -36,7 +36,8 @@ const OF_FIRMWARE = `
   queue-edges queue-gsi queue-local-ends queue-local-refusals queue-neighbours queue-receive
   queue-status queue-wire-ends queue-work-connected queue-work-local queue-zone2 queues-completion
   queues-doorbell queues-element queues-host queues-limits queues-trust read recovery
-  refused-before region-work regions relay-link requester requester-doubt requester-edges requester-kinds
+  refused-before region-job regions relay-link requester requester-doubt requester-edges
+  requester-kinds
   residency-blocks residency-queues residency-responder responder send settle slow-peers
   starts-taken-back superblock-decay superblock-lost superblock-refused superblock-upgrade
   verbs-devices volatile wire wire-hostile wire-print write-persist-region

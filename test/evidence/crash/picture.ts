@@ -11,7 +11,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
@@ -113,7 +113,7 @@ interface Placed {
 
 class Painter {
   private readonly scenario: Scenario
-  private readonly card: Card
+  private readonly card: TestCard
   private readonly actor: Actor
   private readonly part: Nvdimm
   private readonly scratch: Scratch
@@ -127,7 +127,7 @@ class Painter {
 
   constructor(scenario: Scenario, seed: number) {
     this.scenario = scenario
-    this.card = new Card(PART_BYTES)
+    this.card = new TestCard(PART_BYTES)
     this.card.format()
     this.part = this.card.nvdimm
     this.actor = new Actor(this.card, scenario.shape ?? {}, true)

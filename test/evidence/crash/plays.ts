@@ -9,7 +9,7 @@
  * the crash model: records on different lines commute).
  */
 
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
 import { type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 

@@ -8,7 +8,7 @@ import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
-import { Card, type CardOptions } from '../../support/cards/card.ts'
+import { TestCard, type TestCardOptions } from '../../support/cards/test-card.ts'
 
 /** The card that is played, and the one that is started on what it left. */
 export type Seat = 'played' | 'restarted'
@@ -28,7 +28,7 @@ export class WentDark extends Error {
   override readonly name = 'WentDark'
 }
 
-interface BoardCardOptions extends Pick<CardOptions, 'leaves' | 'ram'> {
+interface BoardCardOptions extends Pick<TestCardOptions, 'leaves' | 'ram'> {
   readonly seat: Seat
   /** Called with the machine before the firmware starts on it. */
   readonly beforeBoot?: (machine: EmulatedMachine) => void
@@ -42,9 +42,9 @@ export interface Starter {
   start(machine: EmulatedMachine): FirmwareEngine
 }
 
-export function boardCard(nvdimm: Nvdimm, options: BoardCardOptions): Card {
+export function boardCard(nvdimm: Nvdimm, options: BoardCardOptions): TestCard {
   const { seat, beforeBoot, leaves, ram, starter } = options
-  return new Card(nvdimm, {
+  return new TestCard(nvdimm, {
     ...{ leaves, ram, packets: starter?.packets ?? packetsOf(seat) },
     start: (machine) => {
       beforeBoot?.(machine)

@@ -12,7 +12,6 @@ import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
-import { type Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -22,12 +21,13 @@ import {
   restarted,
   work,
 } from '../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames, type TestCard } from '../../support/cards/test-card.ts'
 import {
   type ElementFields,
   elementOf,
   type Form,
+  type PairNumbers,
   QueueHost,
-  type QueuePair,
 } from '../../support/queues/queue-host.ts'
 import { fillMap, fillOnDemand, words } from '../../support/residency/on-demand.ts'
 import {
@@ -50,10 +50,10 @@ const BUFFER_BYTES = 4096
 /** The host with a local queue pair, a completion queue and a buffer. */
 interface Local {
   readonly world: PartWorld
-  readonly card: Card
+  readonly card: TestCard
   readonly host: QueueHost
   readonly cq: number
-  readonly qp: QueuePair
+  readonly qp: PairNumbers
   readonly buffer: number
   readonly lkey: number
   readonly region: TestRegion
@@ -290,14 +290,14 @@ class PlacedWorld implements World {
     return this.complaints
   }
 
-  private askLive(card: Card): void {
+  private askLive(card: TestCard): void {
     const status = card.status()
     const fault = FAULTS[status[mad.PART_FAULT]!]!.name
     if (status[mad.PART_STATE] === mad.STATE_SERVING || fault !== 'PASS') return
     this.complaints.push('the part does not serve, and does not say why')
   }
 
-  private judgeRecord(card: Card, mayLose: boolean): void {
+  private judgeRecord(card: TestCard, mayLose: boolean): void {
     const region = card.open()
     const data = card.read(card.connect(), region, 0, 0, 64)
     const version = this.data.findIndex((one) => {

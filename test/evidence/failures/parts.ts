@@ -5,7 +5,7 @@
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import type { Card } from '../../support/cards/card.ts'
+import type { TestCard } from '../../support/cards/test-card.ts'
 import { type Level, type Media, mediaOf, partOf } from '../../support/crash/explorer.ts'
 import { copyAt, LINE_BYTES, readSuperblock } from '../../support/judges/oracle.ts'
 import { dataOf, persistFrames, type RegionShape } from '../../support/wire/conversation.ts'
@@ -22,13 +22,13 @@ export const REGIONS: readonly RegionShape[] = [
 ]
 
 /** Puts what is pending where it is durable, and ends the card. */
-function contentOf(card: Card): Uint8Array {
+function contentOf(card: TestCard): Uint8Array {
   card.idle()
   card.nvdimm.fence()
   return card.nvdimm.durable.slice()
 }
 
-function cardOn(content?: Uint8Array): Card {
+function cardOn(content?: Uint8Array): TestCard {
   const nvdimm = new Nvdimm({ bytes: PART_BYTES, ...(content === undefined ? {} : { content }) })
   return boardCard(nvdimm, { seat: 'restarted' })
 }

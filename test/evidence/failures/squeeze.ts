@@ -13,8 +13,8 @@ import { findBundle } from '../../../boards/emulator/run/bundle.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { bootGuest, type Guest, type GuestMachine } from '../../../boards/emulator/run/guest.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { FACTS } from '../../support/cards/card.ts'
 import { putBack, type Stretch, stretchesOf } from '../../support/cards/cold-guest.ts'
+import { FACTS } from '../../support/cards/test-card.ts'
 import type { Starter } from './card.ts'
 
 /** Instead of a count of frames: start. */

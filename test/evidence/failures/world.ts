@@ -21,7 +21,7 @@ import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { type BatchOptions, batchFrames } from '../../support/cards/batch-card.ts'
-import type { Card } from '../../support/cards/card.ts'
+import type { TestCard } from '../../support/cards/test-card.ts'
 import { beginVersion, Carried, type Named, noteSequenceOf } from '../../support/crash/carried.ts'
 import { acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import {
@@ -36,7 +36,7 @@ import {
   dataOf,
   persistFrames,
   type Sent,
-  type TestQueuePair,
+  type TestPeer,
   type TestRegion,
 } from '../../support/wire/conversation.ts'
 import { boardCard, type Seat, type Starter } from './card.ts'
@@ -72,7 +72,7 @@ export function noCounts(): Counts {
 
 /** Bytes that are durable once the answer of that PSN has left. */
 interface Claim {
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   readonly psn: number
   readonly at: number
   readonly bytes: Uint8Array
@@ -111,7 +111,7 @@ export class PartWorld implements World {
   private batches = 0
   private connections = 10
   layouts: readonly RegionLayout[] = []
-  card: Card | null = null
+  card: TestCard | null = null
   /** Another engine than the sources in Node. */
   starter: Starter | null = null
 
@@ -166,7 +166,7 @@ export class PartWorld implements World {
   }
 
   /** Starts the card; `attach` where the start itself is the operation. */
-  boot(attach?: Attach, ram?: HostRam): Card {
+  boot(attach?: Attach, ram?: HostRam): TestCard {
     this.card = boardCard(this.part, {
       seat: 'played',
       ...{ ram, starter: this.starter ?? undefined },
@@ -193,7 +193,7 @@ export class PartWorld implements World {
   }
 
   /** A connection whose operations begin where no other's do, the same ones each time. */
-  connect(mtu = 4096, client = 7): TestQueuePair {
+  connect(mtu = 4096, client = 7): TestPeer {
     this.connections += 1
     return { ...this.card!.connect(mtu, 0, client), operation: 1000 * this.connections }
   }
@@ -212,7 +212,7 @@ export class PartWorld implements World {
 
   /** The frames of a record; the oracle knows of it from here on. */
   persist(
-    qp: TestQueuePair,
+    qp: TestPeer,
     region: TestRegion,
     slot: number,
     data: Uint8Array,
@@ -226,7 +226,7 @@ export class PartWorld implements World {
 
   /** The frames of a batch of the first client. */
   batch(
-    qp: TestQueuePair,
+    qp: TestPeer,
     region: TestRegion,
     writes: readonly { readonly slot: number; readonly data: Uint8Array }[],
     options: BatchOptions & { readonly expects?: boolean } = {},
@@ -271,7 +271,7 @@ export class PartWorld implements World {
   }
 
   /** Bytes that must be durable when the answer of the queue pair's last request has left. */
-  claim(qp: TestQueuePair, region: TestRegion, offset: number, bytes: Uint8Array): void {
+  claim(qp: TestPeer, region: TestRegion, offset: number, bytes: Uint8Array): void {
     const at = this.layoutOf(region).at + offset
     this.claims.push({ qp, psn: (qp.psn - 1) & 0xffffff, at, bytes, due: false })
     this.touched.push([at, bytes.length])
@@ -322,7 +322,7 @@ export class PartWorld implements World {
   }
 
   /** The card is asked, and written to, with the board as it is by now. */
-  private goOn(card: Card): void {
+  private goOn(card: TestCard): void {
     const status = card.status()
     const state = status[mad.PART_STATE]!
     const fault = FAULTS[status[mad.PART_FAULT]!]!.name
@@ -343,7 +343,7 @@ export class PartWorld implements World {
   }
 
   /** What a reader is told is durable, and no older than what was acknowledged (I6). */
-  private readLive(card: Card, region: TestRegion, slot: number): void {
+  private readLive(card: TestCard, region: TestRegion, slot: number): void {
     const record = this.record(region, slot)
     // A refusal ends a queue pair.
     const data = card.read(card.connect(4096, 0, 9), region, slot, 0, region.capacity)
@@ -391,7 +391,7 @@ export class PartWorld implements World {
     const { dirtyShutdowns } = this.part
     part.dirtyShutdowns = dirtyShutdowns
     const seat: Seat = 'restarted'
-    let card: Card
+    let card: TestCard
     try {
       card = boardCard(part, { seat })
     } catch (error) {
@@ -443,7 +443,7 @@ export class PartWorld implements World {
   }
 
   /** Every record reads as what is on the medium; one that was given up does not read at all. */
-  private judgeReads(card: Card, part: Nvdimm): string[] {
+  private judgeReads(card: TestCard, part: Nvdimm): string[] {
     const lost = readSuperblock(part.durable)!.lost.map(([id, slot]) => `${id} ${slot}`)
     const said: string[] = []
     for (const layout of this.layouts) {
@@ -469,7 +469,7 @@ export class PartWorld implements World {
   }
 
   /** All is well again: a record is taken, and durable. */
-  private judgeWrite(card: Card, part: Nvdimm): string[] {
+  private judgeWrite(card: TestCard, part: Nvdimm): string[] {
     const layout = this.layouts.find(({ kind }) => kind === 0)
     if (layout === undefined) return []
     const region = card.open(layout.name)

@@ -27,9 +27,9 @@ import { u32 } from '../../../firmware/wire/bytes.ts'
 import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
-import { Card, dataOf, persistFrames, readFrame } from '../../support/cards/card.ts'
 import { failFence } from '../../support/cards/fences.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
+import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { nop, nopHost } from '../../support/queues/nop-queues.ts'
 import { createCq, destroy, hostOf, register } from '../../support/queues/queue-calls.ts'
@@ -42,7 +42,7 @@ import { type Ledger, mix } from './ledger.ts'
 
 /** A card behind its seed, and frames whose neighbours are worth a look. */
 interface Led {
-  readonly card: Pick<Card, 'serve' | 'idle' | 'must'>
+  readonly card: Pick<TestCard, 'serve' | 'idle' | 'must'>
   readonly frames?: readonly Uint8Array[]
   /** The fault of a control call's answer, where that is no refusal and hence not counted. */
   readonly answered?: string
@@ -51,7 +51,7 @@ interface Led {
 const RECORDS = [1, 2].map((slot) => ({ slot, data: dataOf(8, slot) }))
 const BYTES = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096 }
 
-function sent(card: Card, frames: readonly Uint8Array[]): Led {
+function sent(card: TestCard, frames: readonly Uint8Array[]): Led {
   card.serve(...frames)
   return { card, frames }
 }
@@ -66,7 +66,7 @@ function lost(): Setting {
 
 /** The part on a card that starts again, and a record for its first region. */
 function again(nvdimm: Nvdimm, options: PersistOptions = {}): Led {
-  const card = new Card(nvdimm)
+  const card = new TestCard(nvdimm)
   const region = card.open()
   return sent(card, persistFrames(card.connect(), region, 0, dataOf(64, 1), options))
 }
@@ -114,8 +114,8 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     return sent(card, persistFrames(qp, region, 3, dataOf(64, 1)))
   },
   TRUNCATED: () => {
-    const content = new Card(1 << 18).format().nvdimm.live.subarray(0, 1 << 17)
-    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const content = new TestCard(1 << 18).format().nvdimm.live.subarray(0, 1 << 17)
+    const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
     return { card }
   },
@@ -145,20 +145,20 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     return led
   },
   UNDER_WAY: () => {
-    const card = new Card(1 << 22).format()
+    const card = new TestCard(1 << 22).format()
     const { fault } = card.tryProvision({ slots: 8192 })
     return { card, answered: fault }
   },
   NEWER: () => {
-    const content = new Card(1 << 18).format().nvdimm.live.slice()
+    const content = new TestCard(1 << 18).format().nvdimm.live.slice()
     // The version, on both pages.
     for (const page of [0, 4096]) content.set([7, 0, 0, 0], page + 24)
-    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
     return { card }
   },
   STALE_CONNECTION: () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     card.provision(BYTES)
     publish(card)
     const { localId } = repOf(card.serve(reqFrame(CLIENT)))
@@ -187,7 +187,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
-    const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 20, link) }).format()
+    const card = new TestCard(1 << 18, { host: memory, ram: new HostRam(1 << 20, link) }).format()
     believe(card, PLACEMENT_THROUGH)
     const host = new QueueHost(card).init(64)
     attachedAgent(card, new RawAgentQueues(host))
@@ -216,7 +216,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     return { card: host.card }
   },
   QUEUE_PAIRS_FULL: () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const region = card.provision()
     const pairs = Array.from({ length: QUEUE_PAIRS }, () => card.connect())
     for (const qp of pairs) card.serve(...persistFrames(qp, region, 0, dataOf(8, 1)))
@@ -227,7 +227,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     return { card }
   },
   QUEUE_DEPTH: () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
       body.set([0, 0, 9, 9, 0, 0, 0, 0, 4, 0], mad.CONNECT_CLIENT_QP)
       body[mad.CONNECT_CLIENT_SEND_DEPTH + 1] = 1
@@ -235,12 +235,12 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     return { card }
   },
   NO_SPACE: () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     card.tryProvision({ slots: 1 << 20, capacity: 65536 })
     return { card }
   },
   ATTACH_FAILED: () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const attach = (): void => {
       card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
         body.set(new TextEncoder().encode('far'), mad.REGION_NAME)

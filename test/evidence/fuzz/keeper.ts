@@ -9,7 +9,7 @@
 import type { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
-import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, readFrame, type TestPeer } from '../../support/cards/test-card.ts'
 import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import * as oracle from '../../support/judges/oracle.ts'
 import { sentOf, type TestRegion } from '../../support/wire/conversation.ts'
@@ -55,7 +55,7 @@ export class Keeper {
   written = 0
   private readonly world: World
   private readonly region: TestRegion
-  private qp: TestQueuePair
+  private qp: TestPeer
   private readonly random: Random
   private snapshot: Snapshot | null = null
   /** The next acknowledgement is looked at with the eyes of a power cut. */

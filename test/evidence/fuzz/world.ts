@@ -38,7 +38,7 @@ import {
   type QueuePair,
   STATE_OPEN,
 } from '../../../firmware/transport/queue-pair.ts'
-import { FACTS } from '../../support/cards/card.ts'
+import { FACTS } from '../../support/cards/test-card.ts'
 import * as oracle from '../../support/judges/oracle.ts'
 import { psnsBesideEnds, wordsBefore } from '../../support/judges/psn-ends.ts'
 import { Conversation, type Sent, sentOf } from '../../support/wire/conversation.ts'

@@ -12,11 +12,11 @@ import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
-  type Card,
   persistFrames,
-  type TestQueuePair,
+  type TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { ackOf, FORGOTTEN, Judge, OPERATION_BASE, versionData } from './judge.ts'
 import {
@@ -112,7 +112,7 @@ export function makeBase(placement: Placement, level: Level): Base {
 }
 
 interface Reached {
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   readonly region: TestRegion
 }
 
@@ -163,7 +163,7 @@ export class Play {
   }
 
   /** The region by name, and a queue pair; null where the card refuses it. */
-  private reach(card: Card, client: number, name = 'records'): Reached | null {
+  private reach(card: TestCard, client: number, name = 'records'): Reached | null {
     try {
       return { qp: card.connect(4096, 0, client), region: card.open(name) }
     } catch (error) {
@@ -251,7 +251,7 @@ export class Play {
   }
 
   /** Somebody asks something of the card that it may refuse, and waits for what comes of it. */
-  private operator(ask: (card: Card) => void): void {
+  private operator(ask: (card: TestCard) => void): void {
     this.rig.byCard((card) => {
       try {
         ask(card)
@@ -354,7 +354,7 @@ export function isWay(operation: OperationName): operation is Way {
   return WAYS.some((way) => way === operation)
 }
 
-function scan(card: Card, record: number): void {
+function scan(card: TestCard, record: number): void {
   const { id } = card.open()
   card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
     putU32(body, mad.SCAN_REGION, id)
@@ -362,7 +362,7 @@ function scan(card: Card, record: number): void {
   })
 }
 
-function discard(card: Card, record: number): void {
+function discard(card: TestCard, record: number): void {
   const { id } = card.open()
   card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
     putU32(body, mad.SETTLE_REGION, id)
@@ -372,7 +372,7 @@ function discard(card: Card, record: number): void {
 }
 
 /** As an operator does who was not answered: looks again, and discards what is lost still. */
-function giveUp(card: Card, record: number): void {
+function giveUp(card: TestCard, record: number): void {
   scan(card, record)
   discard(card, record)
 }

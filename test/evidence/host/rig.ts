@@ -39,8 +39,8 @@ import {
   FlushAgent,
   type Flushed,
 } from '../../../host-driver/target/flush-agent.ts'
-import { Card } from '../../support/cards/card.ts'
 import { PushedHost } from '../../support/cards/placed.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import type { QueueHost } from '../../support/queues/queue-host.ts'
 import { choiceOf, type Survivors, survivorsOf } from './survivors.ts'
@@ -103,7 +103,7 @@ export class Rig {
   readonly part: Nvdimm
   readonly host: HostMemory
   readonly ram: HostRam
-  card: Card | null = null
+  card: TestCard | null = null
   agents: FlushAgent[] = []
   /** Steps taken since `arm`; who took the last one. */
   steps = 0
@@ -192,7 +192,7 @@ export class Rig {
     this.card = null
     // A start sends nothing, so nobody asks for the card before there is one.
     this.survives(() => {
-      this.card = new Card(this.part, { watch, host: this.host, ram: this.ram })
+      this.card = new TestCard(this.part, { watch, host: this.host, ram: this.ram })
     })
     this.tellLink()
   }
@@ -233,7 +233,7 @@ export class Rig {
   }
 
   /** A driver that is not answered begins once more, with the next epoch; in fresh memory. */
-  private takeCard(card: Card): QueueHost | null {
+  private takeCard(card: TestCard): QueueHost | null {
     this.ram.live.fill(0)
     const queues = new PushedHost(card)
     for (let i = 0; i < 2; i++) {
@@ -247,7 +247,7 @@ export class Rig {
   }
 
   /** As the registrar: what the CPU sees of the probe is what its platform does. */
-  private prove(card: Card): boolean {
+  private prove(card: TestCard): boolean {
     for (let i = 0; i < 2; i++) {
       if (card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault !== 'PASS') continue
       const seen = this.host.load(HOST_PROBE_AT, 8).bytes!
@@ -272,7 +272,7 @@ export class Rig {
     })
   }
 
-  private attachTo(card: Card): void {
+  private attachTo(card: TestCard): void {
     const { queues, host } = this
     if (queues === null) return
     const pair = new RawAgentQueues(queues)
@@ -402,7 +402,7 @@ export class Rig {
   }
 
   /** Does something with the card, if there is one; true if it lived to the end of it. */
-  byCard(run: (card: Card) => void): boolean {
+  byCard(run: (card: TestCard) => void): boolean {
     const { card } = this
     if (card === null) return false
     this.running = 'card'
@@ -436,7 +436,7 @@ export class Rig {
     }
   }
 
-  provision(card: Card, name: string, placement: Placement, copies: number): string {
+  provision(card: TestCard, name: string, placement: Placement, copies: number): string {
     const shape = { name, slots: 2, copies, placement: NUMBER_OF[placement] }
     return card.tryProvision(shape).fault
   }

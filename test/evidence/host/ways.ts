@@ -11,15 +11,15 @@ import { TYPE_CONNECTED } from '../../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
-  type Card,
   persistFrames,
-  type TestQueuePair,
+  type TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import {
   elementOf,
+  type PairNumbers,
   type QueueHost,
-  type QueuePair,
   readying,
 } from '../../support/queues/queue-host.ts'
 import { type Judge, OPERATION_BASE, versionData } from './judge.ts'
@@ -37,9 +37,9 @@ export type Way = (typeof WAYS)[number]
 interface Queues {
   readonly driver: QueueHost
   readonly cq: number
-  readonly local: QueuePair
+  readonly local: PairNumbers
   /** The queue pair of the host, as its peer has it. */
-  readonly pair: TestQueuePair
+  readonly pair: TestPeer
 }
 
 export class Ways {
@@ -73,7 +73,7 @@ export class Ways {
   }
 
   /** That version comes: a peer does not know whether the host is there. */
-  bring(way: Way, card: Card, region: TestRegion, version: number): void {
+  bring(way: Way, card: TestCard, region: TestRegion, version: number): void {
     const { queues, rig, wait } = this
     if (queues === null) return
     const { driver, local, pair } = queues

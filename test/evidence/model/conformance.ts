@@ -16,7 +16,7 @@ import { ZEROS_AT } from '../../../firmware/board/memory-map.ts'
 import { judgeCopies } from '../../../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B } from '../../../firmware/medium/lane.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { type Media, mediaOf, PART_BYTES, partOf } from '../../support/crash/explorer.ts'
 import {
   copyAt,
@@ -109,7 +109,7 @@ function keptByCard(media: Media, phase: 'A' | 'B', values: readonly number[]): 
   values.forEach((value, c) => {
     if (value === UNREADABLE) part.poison(linesOfCopy(media.layout, c, 0)[1]!)
   })
-  const card = new Card(part)
+  const card = new TestCard(part)
   const data = card.read(card.connect(), card.open(), 0, 0, media.layout.capacity)
   const copies = values.map((_, c) => {
     const at = copyAt(media.layout, c, 0)
@@ -164,7 +164,7 @@ function programText(plan: Plan, items: number, dirty: number): string[] {
 
 /** Writes a group of two and then one of `items`, and tells the order of the second. */
 function commandsOf(plan: Plan, items: number): string[] {
-  const card = new Card(PART_BYTES).format()
+  const card = new TestCard(PART_BYTES).format()
   const region = card.provision({ copies: plan.copies, slots: 4 })
   const [layout] = readSuperblock(card.nvdimm.durable)!.regions
   const qp = card.connect()

@@ -7,7 +7,7 @@
 
 import { FLUSH_FAILED } from '../../../firmware/board/hal.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistFrames, type Sent } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, type Sent, TestCard } from '../../support/cards/test-card.ts'
 import {
   copyAt,
   readSlot,
@@ -57,7 +57,7 @@ function answerOf(sent: readonly Sent[]): Answer[] {
 }
 
 /** Whole copies of record 0 with that data, by the medium. */
-function copiesOf(card: Card, data: Uint8Array): number {
+function copiesOf(card: TestCard, data: Uint8Array): number {
   const { durable } = card.nvdimm
   const [layout] = readSuperblock(durable)!.regions
   return Array.from({ length: layout!.copies }, (_, c) => {
@@ -68,7 +68,7 @@ function copiesOf(card: Card, data: Uint8Array): number {
 
 /** Plays one case; what is wrong with it. */
 function play(arrival: Arrival, part: Part, wait: number, ackRequest: boolean): string[] {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ slots: 4, copies: 3 })
   const qp = card.connect()
   const before = qp.psn

@@ -8,9 +8,9 @@
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { FACTS, placeAll } from '../../support/cards/card.ts'
 import { ColdGuest } from '../../support/cards/cold-guest.ts'
 import { talk } from '../../support/cards/engine.ts'
+import { FACTS, placeAll } from '../../support/cards/test-card.ts'
 import { type Conversation, dataOf, persistFrames } from '../../support/wire/conversation.ts'
 
 export const PAGE_KIBIBYTES = 64

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { PASS } from '../../../firmware/board/fault.ts'
 import { STAGING_AT } from '../../../firmware/board/memory-map.ts'
 import type { State } from '../../../firmware/core.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import type { Damage, Scenario } from '../../support/crash/explorer.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
 import { LEVELS } from '../../support/crash/scenario.ts'
@@ -88,7 +88,7 @@ test('P1-26: a violation behind a recovery that was cut is played again, too', T
 })
 
 test('what a boot leaves behind in the state, or in packet memory, does not escape', () => {
-  const card = new Card().format()
+  const card = new TestCard().format()
   const spoilt = (spoil: (state: State) => unknown): string | null => {
     const booth = new LeanBooth(card.nvdimm, card.facts)
     booth.boot(null, spoil)
@@ -104,7 +104,7 @@ test('what a boot leaves behind in the state, or in packet memory, does not esca
 })
 
 test('a check code is remembered of the very bytes: a bit of a page that changes is found', () => {
-  const card = new Card().format()
+  const card = new TestCard().format()
   const { nvdimm, facts } = card
   const booth = new LeanBooth(nvdimm, facts)
   const refused = (): number => {

@@ -2,8 +2,8 @@
 
 import { expect, test } from 'vitest'
 import { DDIO_OFF } from '../../../boards/emulator/host/host-memory.ts'
-import { dataOf, persistFrames } from '../../support/cards/card.ts'
 import { placed } from '../../support/cards/placed.ts'
+import { dataOf, persistFrames } from '../../support/cards/test-card.ts'
 import { readSuperblock } from '../../support/judges/oracle.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { FailingBoard } from '../failures/board.ts'

@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findBundle } from '../../../boards/emulator/run/bundle.ts'
 import { COMMANDS_AT, OWNER } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, persistFrames } from '../../support/cards/card.ts'
 import { ColdGuest } from '../../support/cards/cold-guest.ts'
+import { dataOf, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { FlightRecorder } from '../coverage/flight-recorder.ts'
 import { decode, encode, type Recorded, RUN } from '../coverage/flight-tape.ts'
 import { play } from '../coverage/guest/guest-player.ts'
@@ -40,7 +40,7 @@ function record(): Recorded[] {
   marks.__hits = new Uint8Array(1)
   const recorder = new FlightRecorder(new Uint8Array(1))
   try {
-    const card = new Card(1 << 20)
+    const card = new TestCard(1 << 20)
     card.format()
     const region = card.provision({ slots: 8, capacity: 9000 })
     const qp = card.connect()

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { COPY_CLEAN, FENCE, NVDIMM_SPACE, OP, TO } from '../../../firmware/board/hal.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { mediaOf, partOf } from '../../support/crash/explorer.ts'
 import { copyAt } from '../../support/judges/oracle.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
@@ -35,7 +35,7 @@ test('I1: of three copies a start overwrites one at a time, each behind a fence'
   const part = partOf(media, [media.fresh, media.old, media.old], media.laneB)
   const places = [1, 2].map((copy) => NVDIMM_SPACE + copyAt(media.layout, copy, 0))
   const told: (number | 'fence')[] = []
-  new Card(part, {
+  new TestCard(part, {
     watch: {
       onCommand: (_, op, words, at) => {
         if (words[at + OP] === FENCE) told.push('fence')

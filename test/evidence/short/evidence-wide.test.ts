@@ -5,7 +5,7 @@
 
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import { PAGE_BYTES } from '../../support/judges/oracle.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { missed, playAll } from '../stage.ts'

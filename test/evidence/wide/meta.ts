@@ -8,8 +8,8 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, type RegionShape } from '../../support/cards/card.ts'
 import { atFence } from '../../support/cards/fences.ts'
+import { dataOf, persistFrames, type RegionShape, TestCard } from '../../support/cards/test-card.ts'
 import { asVersion2 } from '../../support/cards/version-2.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
 import { LEVELS, type Level, levelName } from '../../support/crash/scenario.ts'
@@ -26,8 +26,8 @@ import { type MetaFindings, type MetaPlay, playMeta } from './meta-player.ts'
 
 type Changed = Partial<Facts>
 
-function formatted(facts: Changed): Card {
-  return new Card(PART_BYTES, { facts }).format()
+function formatted(facts: Changed): TestCard {
+  return new TestCard(PART_BYTES, { facts }).format()
 }
 
 const format: MetaPlay = {
@@ -35,7 +35,7 @@ const format: MetaPlay = {
   seconds: 2,
   part: () => new Nvdimm({ bytes: PART_BYTES }),
   during: (part, facts, watch) => {
-    const card = new Card(part, { facts })
+    const card = new TestCard(part, { facts })
     card.machine.observe(watch)
     card.format()
   },
@@ -59,7 +59,7 @@ function provision(shape: RegionShape, name: string): MetaPlay {
     seconds: 6,
     part: (facts) => formatted(facts).nvdimm,
     during: (part, facts, watch) => {
-      const card = new Card(part, { facts })
+      const card = new TestCard(part, { facts })
       card.machine.observe(watch)
       card.provision(shape)
     },
@@ -77,7 +77,7 @@ const twoProvisions: MetaPlay = {
     return card.nvdimm
   },
   during: (part, facts, watch) => {
-    const card = new Card(part, { facts })
+    const card = new TestCard(part, { facts })
     card.machine.observe(watch)
     card.provision({ name: 'second', kind: mad.KIND_BYTES, length: 64 })
     card.provision({ name: 'third', kind: mad.KIND_BYTES, length: 64, domain: 3 })
@@ -99,7 +99,7 @@ function withLoss(facts: Changed, { copies }: Level): Nvdimm {
   // A save that failed has everything looked at.
   const lost = new Nvdimm({ bytes: part.bytes, content })
   lost.dirtyShutdowns = 1
-  new Card(lost, { facts })
+  new TestCard(lost, { facts })
   return lost
 }
 
@@ -109,7 +109,7 @@ function discard(level: Level): MetaPlay {
     seconds: 8,
     part: (facts) => withLoss(facts, level),
     during: (part, facts, watch) => {
-      const card = new Card(part, { facts })
+      const card = new TestCard(part, { facts })
       const { id } = card.open()
       card.machine.observe(watch)
       card.must(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
@@ -128,7 +128,7 @@ function removal({ copies }: Level): MetaPlay {
     name: `removal, ${copies} copies`,
     seconds: 8,
     part: (facts) => {
-      const card = new Card(PART_BYTES + 8 * PAGE_BYTES, { facts }).format()
+      const card = new TestCard(PART_BYTES + 8 * PAGE_BYTES, { facts }).format()
       for (const name of ['first', 'second', 'third']) {
         const region = card.provision({ name, slots: 1, copies })
         card.serve(...persistFrames(card.connect(), region, 0, dataOf(64, 1)))
@@ -137,7 +137,7 @@ function removal({ copies }: Level): MetaPlay {
       return card.nvdimm
     },
     during: (part, facts, watch) => {
-      const card = new Card(part, { facts })
+      const card = new TestCard(part, { facts })
       card.machine.observe(watch)
       card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
         body.set(new TextEncoder().encode('second'), mad.REGION_NAME)
@@ -183,7 +183,7 @@ function startInFlight(level: Level, fence: number): MetaPlay {
     seconds: fence === 3 ? 6 : 1,
     part: (facts) => cutGroup(facts, level, fence),
     during: (part, facts, watch) => {
-      new Card(part, { facts, watch }).machine.observe({})
+      new TestCard(part, { facts, watch }).machine.observe({})
     },
     states: ['1 regions'],
     settled: true,

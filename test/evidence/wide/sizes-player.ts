@@ -13,7 +13,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type RegionShape } from '../../support/cards/card.ts'
+import { type RegionShape, TestCard } from '../../support/cards/test-card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Judge } from '../../support/crash/judge.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
@@ -104,7 +104,7 @@ const STRATEGIES = ['tenth', 'half', 'most', 'lines', 'prefix', 'suffix', 'one',
 class SizePlayer {
   private readonly play: SizePlay
   private readonly look: SizeLook
-  private readonly card: Card
+  private readonly card: TestCard
   private readonly actor: Actor
   private readonly part: Nvdimm
   private readonly random: Random
@@ -121,7 +121,7 @@ class SizePlayer {
     this.play = play
     this.look = look
     const entropy = [look.seed | 0, 2, 3, 4, 5, 6, 7, 8]
-    this.card = new Card(play.partBytes, { facts: { entropy } })
+    this.card = new TestCard(play.partBytes, { facts: { entropy } })
     this.card.format()
     this.part = this.card.nvdimm
     this.actor = new Actor(this.card, play.shape, true)
@@ -308,7 +308,7 @@ class Desk extends Scratch {
   private readonly lean: LeanBooth
   private readonly judge: Judge
 
-  constructor(card: Card, actor: Actor) {
+  constructor(card: TestCard, actor: Actor) {
     super(card.nvdimm)
     this.lean = new LeanBooth(this.part, card.facts)
     this.judge = new Judge(this.part, actor, { name: '', during: () => {} })

@@ -3,7 +3,7 @@
  * of what a recovery can see, and images drawn from the seed (crash-model 2.2, 2.4, 2.5).
  */
 
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
 import { type Level, levelName, type Scenario } from '../../support/crash/scenario.ts'
 import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../../support/judges/oracle.ts'

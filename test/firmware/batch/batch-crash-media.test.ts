@@ -12,8 +12,8 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
 import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/cards/batch-card.ts'
-import { Card, dataOf } from '../../support/cards/card.ts'
 import { atFence } from '../../support/cards/fences.ts'
+import { dataOf, TestCard } from '../../support/cards/test-card.ts'
 import { SEED } from '../../support/crash/explorer.ts'
 import { LANES_AT, LINE_BYTES, readLane } from '../../support/judges/oracle.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
@@ -28,7 +28,7 @@ type SlotLine = (copy: number, slot: number) => number
 
 /** A medium that was cut before F3 of a batch of three; lane 0 says A, the lanes behind it B. */
 function cutBeforeF3(): { content: Uint8Array; slotLine: SlotLine } {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ slots: 3 })
   const qp = card.connect()
   const records = (seed: number) => upTo(3).map((slot) => ({ slot, data: dataOf(64, seed + slot) }))
@@ -51,7 +51,7 @@ const OLD = 1
 const NEW = 100
 
 /** What the records of a card are: the old or the new ones. */
-function readAll(card: Card): string[] {
+function readAll(card: TestCard): string[] {
   const [region, qp] = [card.open(), card.connect()]
   return upTo(3).map((slot) => {
     const data = card.read(qp, region, slot, 0, 64)!
@@ -68,7 +68,7 @@ test('X-5, P1-11: a record that the medium does not let go back is not shown, no
     // A start in which it is refused, and two more when the medium takes stores again.
     for (const heals of [false, true, true]) {
       if (heals) for (const slot of slots) nvdimm.refuseWrites(slotLine(0, slot), false)
-      const card = new Card(nvdimm)
+      const card = new TestCard(nvdimm)
       for (let look = 0; look < 2; look++) {
         // The first record of a batch must outlive none: it may be either.
         const [first, ...others] = readAll(card)
@@ -93,7 +93,7 @@ const PLACES = {
 /** Serves a batch of three, one line refusing, and cuts at that command; false if there is none. */
 function cutAt(place: keyof typeof PLACES, bad: number, wait: number, at: number): boolean {
   const name = `${place} of record ${bad}, wait ${wait}, cut at ${at}, SEED=${SEED}`
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const { nvdimm, machine } = card
   const region = card.provision({ slots: 3 })
   const qp = card.connect()
@@ -118,7 +118,7 @@ function cutAt(place: keyof typeof PLACES, bad: number, wait: number, at: number
   // At every other start the line takes stores again.
   for (const heals of [at % 2 === 0, true]) {
     if (heals) nvdimm.refuseWrites(line, false)
-    const found = readAll(new Card(nvdimm))
+    const found = readAll(new TestCard(nvdimm))
     expect(found.join(), name).toMatch(/^(new,?)*(old,?)*$/)
     for (const { durable } of said) {
       for (const i of durable) expect(found[i], `${name}, record ${i}`).toBe('new')
@@ -150,7 +150,7 @@ test('X-1, X-5: a lane that could not be cleared is not taken for that of anothe
   const { content } = cutBeforeF3()
   const nvdimm = new Nvdimm({ bytes: content.length, content })
   nvdimm.refuseWrites(LANES_AT / LINE_BYTES)
-  const card = new Card(nvdimm)
+  const card = new TestCard(nvdimm)
   const [region, qp] = [card.open(), card.connect()]
   const records = upTo(3).map((slot) => ({ slot, data: dataOf(64, NEW + slot), wait: 1 }))
   const { operation } = laneOf(content)
@@ -164,7 +164,7 @@ test('X-1, X-5: a lane that could not be cleared is not taken for that of anothe
   for (const stuck of [false, true]) {
     const again = new Nvdimm({ bytes: left.length, content: left.slice() })
     if (stuck) again.refuseWrites(LANES_AT / LINE_BYTES)
-    expect(readAll(new Card(again))).toEqual(['new', 'new', 'new'])
+    expect(readAll(new TestCard(again))).toEqual(['new', 'new', 'new'])
   }
 })
 

@@ -10,7 +10,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import {
   type Damage,
   explore,

@@ -14,7 +14,7 @@ import { MEMORY_BYTES, SLOT_PLACES } from '../../../firmware/board/memory-map.ts
 import { LANES_AT, OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
 import { batchFrames, batchSetting, IN_ORDER, statuses } from '../../support/cards/batch-card.ts'
 import { bytesCard } from '../../support/cards/bytes-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const older = (slot: number): Uint8Array => dataOf(64, slot)
@@ -111,7 +111,7 @@ test('P1-11: on a part that clears no lane a batch is refused, record by record'
   const before = batchSetting()
   for (let lane = 0; lane < LANES; lane++)
     before.card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + lane)
-  const card = new Card(before.card.nvdimm)
+  const card = new TestCard(before.card.nvdimm)
   const [qp, region] = [card.connect(), card.open()]
   const list = [0, 1].map((slot) => ({ slot, data: newer(slot) }))
   const sent = card.serve(...batchFrames(qp, region, list))
@@ -123,7 +123,7 @@ test('P1-11: on a part that clears no lane a batch is refused, record by record'
 
 describe('X-5: after a save that failed', () => {
   /** Cut before the phases, with every first copy on the medium but that of record 0. */
-  function cutBetween(): { part: Card['nvdimm']; region: { readonly rkey: number } } {
+  function cutBetween(): { part: TestCard['nvdimm']; region: { readonly rkey: number } } {
     const { card, region, qp } = batchSetting()
     for (const slot of [0, 1]) card.serve(...persistFrames(qp, region, slot, older(slot)))
     card.idle()
@@ -151,7 +151,7 @@ describe('X-5: after a save that failed', () => {
 
   test('no record of a batch in order outlives the one before it', () => {
     const { part } = cutBetween()
-    const card = new Card(part)
+    const card = new TestCard(part)
     const read = (slot: number): Uint8Array => card.read(card.connect(), card.open(), slot, 0, 64)!
     expect([read(0), read(1)]).toEqual([older(0), older(1)])
   })
@@ -181,7 +181,7 @@ test('X-5, H7: a record of a batch in order goes back with the one before it tha
   // Of the two phases that of the second record alone reached the medium.
   for (const bytes of [nvdimm.live, nvdimm.durable]) bytes.set(phased, second)
   for (const copy of [0, 1]) nvdimm.poison(slotOffset(region, copy, 0) / LINE_BYTES)
-  const again = new Card(nvdimm)
+  const again = new TestCard(nvdimm)
   const read = (slot: number): Uint8Array | null => {
     return again.read(again.connect(), again.open(), slot, 0, 64)
   }
@@ -198,7 +198,7 @@ test('P1-11: a client whose line is refused moves, and no record of another is t
     ...persistFrames(other, region, 1, newer(1)),
   )
   expect(persistAcks(sent).map(({ status }) => status)).toEqual([0, 0])
-  const again = new Card(card.nvdimm)
+  const again = new TestCard(card.nvdimm)
   const reader = again.connect()
   expect(again.read(reader, again.open(), 0, 0, 64)).toEqual(newer(0))
   expect(again.read(reader, again.open(), 1, 0, 64)).toEqual(newer(1))

@@ -18,21 +18,21 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import {
   dataOf,
   persistAcks,
   persistFrames,
-  type TestQueuePair,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { failFence } from '../../support/cards/fences.ts'
+} from '../../support/cards/test-card.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 
 const recordsFor = (slots: readonly number[]): { slot: number; data: Uint8Array }[] =>
   slots.map((slot) => ({ slot, data: dataOf(64, slot) }))
 
 /** A WRITE_PERSIST of bytes at the begin of a region of bytes. */
-function bytesFrame(qp: TestQueuePair, region: TestRegion, payload: Uint8Array): Uint8Array {
+function bytesFrame(qp: TestPeer, region: TestRegion, payload: Uint8Array): Uint8Array {
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff
   return frameOf({
@@ -86,7 +86,7 @@ test('D-13, P4-12: where a record is in doubt the one status says so before anyt
 })
 
 /** What ends a batch, though its last record has not come: a frame that its sender sends next. */
-const ENDINGS: Record<string, (qp: TestQueuePair, region: TestRegion) => Uint8Array[]> = {
+const ENDINGS: Record<string, (qp: TestPeer, region: TestRegion) => Uint8Array[]> = {
   'contradicts itself': (qp, region) =>
     batchFrames(qp, region, [{ slot: 1, data: dataOf(64, 1), pweth: { batchCount: 9 } }]),
   'has its queue pair end': (qp) => persistFrames(qp, { rkey: 0 }, 1, dataOf(64, 1)),

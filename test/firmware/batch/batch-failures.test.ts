@@ -26,8 +26,14 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/cards/card.ts'
 import { atFence } from '../../support/cards/fences.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 import { NAK_SEQUENCE, slotOffset } from '../../support/wire/requests.ts'
 
@@ -239,7 +245,7 @@ function stands({ card, region }: BatchSetting, slots: readonly number[]): strin
 
 /** What a card that starts on this medium, when it takes stores again, reads of the records. */
 function afterStart({ card }: BatchSetting, slots: readonly number[]): string[] {
-  const again = new Card(card.nvdimm)
+  const again = new TestCard(card.nvdimm)
   const [region, qp] = [again.open(), again.connect()]
   return slots.map((slot) => {
     const data = again.read(qp, region, slot, 0, CAPACITY_BYTES)

@@ -30,14 +30,14 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
+import { placed } from '../../support/cards/placed.ts'
 import {
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-} from '../../support/cards/card.ts'
-import { placed } from '../../support/cards/placed.ts'
+} from '../../support/cards/test-card.ts'
 import { frameOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,

@@ -25,8 +25,8 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 
 const SEED = Number(process.env.SEED ?? 20265)
 const SLOTS = 24
@@ -52,7 +52,7 @@ interface Wanted {
 
 /** One client: its queue pair, and the batch that it is at. */
 interface Client {
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   batch: Wanted | null
 }
 

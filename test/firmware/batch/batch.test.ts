@@ -35,6 +35,8 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
+import { engineCard } from '../../support/cards/engine.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import {
   dataOf,
   persistAcks,
@@ -42,9 +44,7 @@ import {
   readFrame,
   type Sent,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { engineCard } from '../../support/cards/engine.ts'
-import { failFence } from '../../support/cards/fences.ts'
+} from '../../support/cards/test-card.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,

@@ -11,12 +11,12 @@ import { stir } from '../../../firmware/board/random.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { connect, type Dpu } from '../../../host-driver/index.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { endpointOf, Network } from '../../support/peers/network.ts'
 import { contentOf, firstDifference } from '../../support/wire/requests.ts'
 
@@ -36,7 +36,7 @@ function expectDistinct(values: readonly (number | string)[]): void {
 
 describe('L6: the same entropy at every start', () => {
   test('keys, queue pairs and PSNs are those of no earlier life', () => {
-    let card = new Card(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
+    let card = new TestCard(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
     card.provision()
     const [keys, pairs, numbers]: number[][] = [[], [], []]
     for (let life = 0; life < LIVES; life++) {
@@ -44,18 +44,18 @@ describe('L6: the same entropy at every start', () => {
       keys!.push(card.open().rkey)
       pairs!.push(qp.number)
       numbers!.push(qp.psn)
-      card = new Card(card.nvdimm, { facts: SAME })
+      card = new TestCard(card.nvdimm, { facts: SAME })
     }
     for (const values of [keys!, pairs!, numbers!]) expectDistinct(values)
   })
 
   test('a key of the life before names nothing, and its frames have no queue pair', () => {
-    const made = new Card(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
+    const made = new TestCard(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
     made.provision()
-    const before = new Card(made.nvdimm, { facts: SAME })
+    const before = new TestCard(made.nvdimm, { facts: SAME })
     const region = before.open()
     const late = persistFrames(before.connect(), region, 0, dataOf(64, 1))
-    const card = new Card(before.nvdimm, { facts: SAME })
+    const card = new TestCard(before.nvdimm, { facts: SAME })
     const content = contentOf(card)
     expect(card.serve(...late)).toEqual([])
     expect(card.counter('UNKNOWN_QP')).toBe(late.length)
@@ -68,7 +68,7 @@ describe('L6: the same entropy at every start', () => {
   })
 
   test('a region that takes the place of a removed one has keys of its own', () => {
-    let card = new Card(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
+    let card = new TestCard(new Nvdimm({ bytes: 1 << 18 }), { facts: SAME }).format()
     const [wire, check]: [number[], string[]] = [[], []]
     for (let life = 0; life < LIVES; life++) {
       const region = card.provision({ name: `of life ${life}` })
@@ -78,7 +78,7 @@ describe('L6: the same entropy at every start', () => {
         body.set(Buffer.from(`of life ${life}`), mad.REGION_NAME)
       })
       for (let i = 0; i < 40; i++) card.idle()
-      card = new Card(card.nvdimm, { facts: SAME })
+      card = new TestCard(card.nvdimm, { facts: SAME })
     }
     expectDistinct(wire)
     expectDistinct(check)
@@ -117,7 +117,7 @@ describe('L6: the same entropy in two machines', () => {
   })
 
   test('a copy of a part, in a copy of its machine, gives other keys', async () => {
-    const first = new Card(new Nvdimm({ bytes: 1 << 18 })).format()
+    const first = new TestCard(new Nvdimm({ bytes: 1 << 18 })).format()
     first.provision()
     const cards = await machines(first.nvdimm.durable)
     const infos = await Promise.all(cards.map((dpu) => dpu.openRegion('records')))

@@ -12,14 +12,14 @@
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FENCE, TRANSMIT } from '../../../firmware/board/hal.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { atFence } from '../../support/cards/fences.ts'
+} from '../../support/cards/test-card.ts'
 import { recoveryReport } from '../../support/crash/explorer.ts'
 import { LANES_AT } from '../../support/judges/oracle.ts'
 import { hexOf } from '../../support/wire/frames.ts'
@@ -55,7 +55,7 @@ interface Written {
 
 /** Record 0 is old in every copy, then new is written; a line of copy `refusing` takes nothing. */
 function write({ wait, copies }: Level, refusing = -1): Written {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ copies, slots: 2, capacity: CAPACITY })
   const qp = card.connect()
   card.serve(...persistFrames(qp, region, 0, OLD))
@@ -76,18 +76,18 @@ function write({ wait, copies }: Level, refusing = -1): Written {
 }
 
 /** A card that starts on that content, the copies of record 0 before `gone` unreadable. */
-function started({ region }: Written, content: Uint8Array, gone: number): Card {
+function started({ region }: Written, content: Uint8Array, gone: number): TestCard {
   const nvdimm = new Nvdimm({ bytes: content.length, content: content.slice() })
   for (let c = 0; c < gone; c++) nvdimm.poison(slotOffset(region, c, 0) / 64 + 1)
-  return new Card(nvdimm)
+  return new TestCard(nvdimm)
 }
 
-function shown(card: Card): string | null {
+function shown(card: TestCard): string | null {
   const data = card.read(card.connect(), card.open(), 0, 0, CAPACITY)
   return data === null ? null : hexOf(data)
 }
 
-function expectLost(card: Card): void {
+function expectLost(card: TestCard): void {
   expect(recoveryReport(card)).toMatchObject([{ record: 0, action: LOST }])
   expect(shown(card)).toBeNull()
   expect(card.open().unsettled).toBe(1)
@@ -139,8 +139,8 @@ describe('R1-C15: what was not acknowledged is not taken for it', () => {
 })
 
 /** A card on a part whose copy B of record 0 takes no store, behind a write that waits for two. */
-function shownInOneCopy(copies: number): { card: Card; region: TestRegion } {
-  const card = new Card(1 << 17).format()
+function shownInOneCopy(copies: number): { card: TestCard; region: TestRegion } {
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ copies, slots: 2, capacity: CAPACITY })
   const qp = card.connect()
   card.serve(...persistFrames(qp, region, 0, OLD))
@@ -169,12 +169,12 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
       const content = written.ended.slice()
       const nvdimm = new Nvdimm({ bytes: content.length, content })
       nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64)
-      expect(shown(new Card(nvdimm))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(nvdimm))).toBe(hexOf(NEW))
       expectLost(started(written, nvdimm.durable, 1))
     })
 
     test(`${name}: its lane takes no store either: it is not shown`, () => {
-      const card = new Card(1 << 17).format()
+      const card = new TestCard(1 << 17).format()
       const region = card.provision({ copies, slots: 2, capacity: CAPACITY })
       const qp = card.connect()
       card.serve(...persistFrames(qp, region, 0, OLD))
@@ -193,7 +193,7 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
       })
       again.refuseWrites(slotOffset(region, 1, 0) / 64)
       again.refuseWrites(LANES_AT / 64)
-      expect(shown(new Card(again))).not.toBe(hexOf(NEW))
+      expect(shown(new TestCard(again))).not.toBe(hexOf(NEW))
     })
   }
 
@@ -206,11 +206,11 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
       part.failSave()
       const lines = Array.from({ length: copies }, (_, c) => slotOffset(written.region, c, 0) / 64)
       for (const line of lines) part.refuseWrites(line)
-      expect(shown(new Card(part))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(part))).toBe(hexOf(NEW))
       part.failSave(false)
-      expect(shown(new Card(part))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(part))).toBe(hexOf(NEW))
       for (const line of lines) part.refuseWrites(line, false)
-      expect(shown(new Card(part))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(part))).toBe(hexOf(NEW))
     }
   })
 
@@ -221,12 +221,12 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
       const line = (copy: number): number => slotOffset(written.region, copy, 0) / 64
       part.failSave()
       for (let c = 1; c < copies; c++) part.refuseWrites(line(c))
-      expect(shown(new Card(part))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(part))).toBe(hexOf(NEW))
       // The second start believes no phase either, and is told again what the first one showed.
-      expect(shown(new Card(part))).toBe(hexOf(NEW))
+      expect(shown(new TestCard(part))).toBe(hexOf(NEW))
       part.poison(line(0) + 1)
-      expectLost(new Card(part))
-      expect(shown(new Card(part))).toBeNull()
+      expectLost(new TestCard(part))
+      expect(shown(new TestCard(part))).toBeNull()
     }
   })
 
@@ -236,17 +236,17 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
     const at = (copy: number): number => slotOffset(written.region, copy, 0)
     part.failSave()
     part.refuseWrites(at(1) / 64)
-    expect(shown(new Card(part))).toBe(hexOf(NEW))
+    expect(shown(new TestCard(part))).toBe(hexOf(NEW))
     // Copy A is what it was before: as old as copy B, and whole.
     const content = part.durable.slice()
     content.set(content.slice(at(1), at(1) + 64 + CAPACITY), at(0))
     const after = new Nvdimm({ bytes: content.length, content })
     after.failSave()
-    expectLost(new Card(after))
+    expectLost(new TestCard(after))
   })
 
   test('the first copy is gone, and the second half-written: lost at once', () => {
-    const card = new Card(1 << 17).format()
+    const card = new TestCard(1 << 17).format()
     const region = card.provision({ copies: 2, slots: 2, capacity: CAPACITY })
     const qp = card.connect()
     card.serve(...persistFrames(qp, region, 0, OLD))
@@ -262,7 +262,7 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
   })
 
   test('both copies take nothing, and the first is gone: what is old and whole stands', () => {
-    const card = new Card(1 << 17).format()
+    const card = new TestCard(1 << 17).format()
     const region = card.provision({ copies: 2, slots: 2, capacity: CAPACITY })
     const qp = card.connect()
     card.serve(...persistFrames(qp, region, 0, OLD))
@@ -279,13 +279,13 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
     const again = new Nvdimm({ bytes: card.nvdimm.bytes, content: card.nvdimm.durable.slice() })
     again.poison(line(0) + 1)
     again.refuseWrites(line(0))
-    expect(shown(new Card(again))).toBe(hexOf(OLD))
+    expect(shown(new TestCard(again))).toBe(hexOf(OLD))
   })
 
   test('once the medium takes stores again, the next start makes every copy one', () => {
     const { card, region } = shownInOneCopy(3)
     const healed = new Nvdimm({ bytes: card.nvdimm.bytes, content: card.nvdimm.durable.slice() })
-    const again = new Card(healed)
+    const again = new TestCard(healed)
     expect(shown(again)).toBe(hexOf(NEW))
     expect(again.open().unsettled).toBe(0)
     const copy = (c: number): Uint8Array => {

@@ -9,7 +9,7 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/medium/power-cut.ts'
-import { Card, dataOf } from '../../support/cards/card.ts'
+import { dataOf, TestCard } from '../../support/cards/test-card.ts'
 import {
   Actor,
   explore,
@@ -125,7 +125,7 @@ function cutEachCommand(scenario: Scenario, strategy: CutStrategy): number {
 }
 
 function actorOn({ shape = {} }: Pick<Scenario, 'shape'>): Actor {
-  const actor = new Actor(new Card(PART_BYTES).format(), shape, true)
+  const actor = new Actor(new TestCard(PART_BYTES).format(), shape, true)
   for (let slot = 0; slot < actor.region.slots; slot++) actor.record(slot)
   follow(actor)
   return actor
@@ -200,7 +200,7 @@ function cutRecovery(actor: Actor, random: Random): void {
   const part = actor.card.nvdimm
   const at = random.below(120)
   try {
-    new Card(part, {
+    new TestCard(part, {
       watch: {
         onCommand: (number) => {
           if (number === at) throw new Error('no power')

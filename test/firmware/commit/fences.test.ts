@@ -22,7 +22,7 @@ import {
   TO,
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, sentOf } from '../../support/cards/card.ts'
+import { dataOf, sentOf, TestCard } from '../../support/cards/test-card.ts'
 import {
   Actor,
   type Damage,
@@ -148,11 +148,11 @@ class Order {
   readonly complaints: string[] = []
   readonly acknowledged = new Set<string>()
   stores = 0
-  private readonly card: Card
+  private readonly card: TestCard
   private readonly actor: Actor
 
   /** `dropFence`: the fence of that number is left out, 1 being the first one from now on. */
-  constructor(card: Card, actor: Actor, dropFence = 0) {
+  constructor(card: TestCard, actor: Actor, dropFence = 0) {
     this.card = card
     this.actor = actor
     let fences = 0
@@ -235,7 +235,7 @@ class Order {
 
 /** A card with a region, every record of which is known to the oracle. */
 function orderly(copies: number, dropFence = 0): { actor: Actor; order: Order } {
-  const card = new Card(PART_BYTES)
+  const card = new TestCard(PART_BYTES)
   card.format()
   const actor = new Actor(card, { copies }, true)
   for (let slot = 0; slot < actor.region.slots; slot++) actor.record(slot)

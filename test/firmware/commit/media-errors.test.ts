@@ -18,15 +18,15 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { DATA_AT, LANES_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { atFence, failFence } from '../../support/cards/fences.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-} from '../../support/cards/card.ts'
-import { atFence, failFence } from '../../support/cards/fences.ts'
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { recoveryReport } from '../../support/crash/booth.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 import { hexOf } from '../../support/wire/frames.ts'
@@ -44,7 +44,7 @@ const newer = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, 100 + slot)
 
 /** A region of a few records, each of which holds its older data. */
 function setting(copies: number, slots = 8): Setting {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ copies, slots, capacity: CAPACITY_BYTES })
   const qp = card.connect()
   for (let slot = 0; slot < slots; slot++) {
@@ -55,13 +55,13 @@ function setting(copies: number, slots = 8): Setting {
 }
 
 /** A card that starts on that content, with those lines still refusing. */
-function rebooted(content: Uint8Array, badLines: readonly number[] = []): Card {
+function rebooted(content: Uint8Array, badLines: readonly number[] = []): TestCard {
   const nvdimm = new Nvdimm({ bytes: content.length, content })
   for (const line of badLines) nvdimm.refuseWrites(line)
-  return new Card(nvdimm)
+  return new TestCard(nvdimm)
 }
 
-function read(card: Card, slot: number): string | null {
+function read(card: TestCard, slot: number): string | null {
   const data = card.read(card.connect(), card.open(), slot, 0, CAPACITY_BYTES)
   return data === null ? null : hexOf(data)
 }
@@ -223,7 +223,7 @@ describe('one line refuses the store', () => {
 describe('more than one line refuses', () => {
   test('X-1, P1-11: 32 connections and several bad second copies: no false receipt', () => {
     for (const bad of [[3], [3, 9], [0, 1, 2], [3, 9, 20, 31], [30, 31]]) {
-      const card = new Card(1 << 18).format()
+      const card = new TestCard(1 << 18).format()
       const region = card.provision({ slots: 32 })
       const pairs = Array.from({ length: 32 }, () => card.connect())
       for (const slot of bad) card.nvdimm.refuseWrites(slotOffset(region, 1, slot) / 64)
@@ -581,7 +581,7 @@ test('D-4: a lane that could not be cleared brings no older record back for a ne
   expect(persistAcks(sent).map(({ status }) => status)).toEqual([0])
   cut(card.nvdimm, { random: new Random(SEED), strategy: 'none' })
   card.nvdimm.poison(slotOffset(region, 0, 0) / 64 + 1)
-  const next = new Card(card.nvdimm)
+  const next = new TestCard(card.nvdimm)
   expect(read(next, 0)).toBeNull()
   expect(next.open().unsettled).toBe(1)
 })

@@ -13,7 +13,7 @@ import * as hal from '../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 
 const PART_BYTES = 1 << 16
@@ -30,7 +30,7 @@ const OPERATION = 5000
 
 /** Two records that are durable in every copy, on a card that is off. */
 function quietPart({ copies }: Level): Uint8Array {
-  const card = new Card(new Nvdimm({ bytes: PART_BYTES })).format()
+  const card = new TestCard(new Nvdimm({ bytes: PART_BYTES })).format()
   const region = card.provision({ slots: 2, copies })
   const qp = card.connect()
   OLD.forEach((data, slot) => {
@@ -41,7 +41,7 @@ function quietPart({ copies }: Level): Uint8Array {
   return card.nvdimm.durable.slice()
 }
 
-function switchOff(card: Card): void {
+function switchOff(card: TestCard): void {
   card.machine.die()
   cut(card.nvdimm, { random: new Random(1), strategy: 'none' })
 }
@@ -52,7 +52,7 @@ interface Command {
   readonly words: Float64Array
   /** Of its words. */
   readonly at: number
-  readonly card: Card
+  readonly card: TestCard
 }
 
 /** Spoils the command; false if it is none that the fault is about. */
@@ -65,7 +65,7 @@ function isStore({ op, words, at }: Command): boolean {
 }
 
 interface Written {
-  readonly card: Card
+  readonly card: TestCard
   readonly acknowledged: boolean
   /** The command that was spoilt, and where it stored, from the begin of the part, or -1. */
   readonly op: number
@@ -79,7 +79,7 @@ function writeWith(
   fault: Fault,
   k: number,
 ): Written | 'not spoilt' | 'no command' {
-  const card = new Card(new Nvdimm({ bytes: PART_BYTES, content }))
+  const card = new TestCard(new Nvdimm({ bytes: PART_BYTES, content }))
   const region = card.open()
   const qp = card.connect()
   let number = 0
@@ -126,7 +126,7 @@ function everyCommand(fault: Fault, judge: (written: Written, level: Level) => v
 
 type Shown = 'new' | 'old' | 'refused' | 'something else'
 
-function shown(card: Card, slot = 0): Shown {
+function shown(card: TestCard, slot = 0): Shown {
   const data = card.read(card.connect(), card.open(), slot, VIEW_DATA, 64)
   if (data === null) return 'refused'
   if (Buffer.compare(data, NEW) === 0) return 'new'
@@ -134,7 +134,7 @@ function shown(card: Card, slot = 0): Shown {
 }
 
 /** A scan of all: how many records it repaired, and how many it gave up. */
-function scan(card: Card): { readonly repaired: number; readonly lost: number } {
+function scan(card: TestCard): { readonly repaired: number; readonly lost: number } {
   const { id } = card.open()
   const body = card.scan(id)
   return { repaired: u32(body, mad.SCAN_REPAIRED), lost: u32(body, mad.SCAN_UNSETTLED) }
@@ -178,7 +178,7 @@ describe('R1-E5, L1: one store that does not arrive where it should', () => {
       if (copy >= 0) expect(repaired).toBeGreaterThan(0)
       expect([lost, shown(card), shown(card, 1)]).toEqual([0, 'new', 'old'])
       switchOff(card)
-      const next = new Card(card.nvdimm)
+      const next = new TestCard(card.nvdimm)
       expect([shown(next), shown(next, 1)]).toEqual(['new', 'old'])
       expect(scan(next)).toEqual({ repaired: 0, lost: 0 })
     })
@@ -260,7 +260,7 @@ test('R1-E5, L4: ARMED drops before any command: nothing acknowledged rests on m
   const count = everyCommand(disarm, ({ card, acknowledged }) => {
     switchOff(card)
     card.nvdimm.armed = true
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     const found = shown(next)
     expect(acknowledged ? ['new'] : ['old', 'new']).toContain(found)
     outcomes.add(`${acknowledged} ${found}`)
@@ -289,8 +289,8 @@ test('R1-E5, L4: a frame that is said to be sent and is not: who asks again is a
 })
 
 /** A card in the middle of the write, whose power is gone before command k. */
-function cutAt(content: Uint8Array, level: Level, k: number): { card: Card; durable: boolean } {
-  const card = new Card(new Nvdimm({ bytes: PART_BYTES, content }))
+function cutAt(content: Uint8Array, level: Level, k: number): { card: TestCard; durable: boolean } {
+  const card = new TestCard(new Nvdimm({ bytes: PART_BYTES, content }))
   const [region, qp] = [card.open(), card.connect()]
   card.machine.armCut(k)
   const options = { wait: level.wait, operation: OPERATION }
@@ -300,7 +300,7 @@ function cutAt(content: Uint8Array, level: Level, k: number): { card: Card; dura
 
 /** The numbers of the fences of a write. */
 function fencesOf(content: Uint8Array, level: Level): number[] {
-  const card = new Card(new Nvdimm({ bytes: PART_BYTES, content }))
+  const card = new TestCard(new Nvdimm({ bytes: PART_BYTES, content }))
   const [region, qp] = [card.open(), card.connect()]
   const ops: number[] = []
   card.machine.observe({ onCommand: (_, op) => ops.push(op) })
@@ -325,7 +325,7 @@ test(
             const other = most === nvdimm.live ? nvdimm.durable : nvdimm.live
             const image = most.slice()
             image.set(other.subarray(half, half + 4), half)
-            const next = new Card(new Nvdimm({ bytes: PART_BYTES, content: image }))
+            const next = new TestCard(new Nvdimm({ bytes: PART_BYTES, content: image }))
             expect(durable ? ['new'] : ['old', 'new']).toContain(shown(next))
             expect(shown(next, 1)).toBe('old')
             torn += 1

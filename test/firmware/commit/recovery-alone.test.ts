@@ -46,13 +46,6 @@ import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import { batchFrames, batchSetting, IN_ORDER, upTo } from '../../support/cards/batch-card.ts'
 import {
-  Card,
-  dataOf,
-  persistAcks,
-  persistFrames,
-  type TestRegion,
-} from '../../support/cards/card.ts'
-import {
   attachedAgent,
   believe,
   cardOf,
@@ -64,6 +57,13 @@ import {
   shownCopies,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  TestCard,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
 import {
   copyAt,
@@ -165,7 +165,7 @@ function partWith(
 }
 
 /** The power goes before that fence, counted from now on. */
-function endAt({ machine }: Card, fence: number): void {
+function endAt({ machine }: TestCard, fence: number): void {
   let seen = 0
   machine.observe({
     onCommand: (_, op) => {
@@ -190,7 +190,7 @@ function imageIn({ layout, content }: Media, record: number): Uint8Array {
 }
 
 /** What the report says of records: by which phase each was judged. */
-function phasesOf(card: Card): [number, number][] {
+function phasesOf(card: TestCard): [number, number][] {
   return recoveryReport(card).map(({ record, row }) => [record, CASES[row]!.phase])
 }
 
@@ -199,7 +199,7 @@ function refuseCopy(part: Nvdimm, { layout }: Media, copy: number, refuse = true
 }
 
 /** A slice of a scan: what it found of its records. */
-function scan(card: Card, { id }: Pick<TestRegion, 'id'>) {
+function scan(card: TestCard, { id }: Pick<TestRegion, 'id'>) {
   const body = card.scan(id)
   return {
     repaired: u32(body, mad.SCAN_REPAIRED),
@@ -208,12 +208,12 @@ function scan(card: Card, { id }: Pick<TestRegion, 'id'>) {
   }
 }
 
-function read(card: Card, slot = 0): Buffer | null {
+function read(card: TestCard, slot = 0): Buffer | null {
   const data = card.read(card.connect(), card.open(), slot, 0, 64)
   return data === null ? null : Buffer.from(data)
 }
 
-function write(card: Card, slot: number): number {
+function write(card: TestCard, slot: number): number {
   const frames = persistFrames(card.connect(4096, 0, 99), card.open(), slot, dataOf(64, 9))
   return persistAcks(card.serve(...frames))[0]!.status
 }
@@ -221,7 +221,7 @@ function write(card: Card, slot: number): number {
 /** The start touches no copy of record 0, says nothing, and clears the lane. */
 function expectNothingDone(part: Nvdimm): void {
   const before = copiesIn(TWO, part)
-  const card = new Card(part)
+  const card = new TestCard(part)
   expect(recoveryReport(card)).toEqual([])
   expect(copiesIn(TWO, part)).toEqual(before)
   expect(part.durable.slice(LANES_AT, LANES_AT + LINE_BYTES)).toEqual(new Uint8Array(LINE_BYTES))
@@ -235,7 +235,11 @@ describe('a lane that is whole, and names no record', () => {
     const content = new Uint8Array(larger)
     content.set(made.durable)
     const part = new Nvdimm({ bytes: larger, content })
-    const bytes = new Card(part).provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+    const bytes = new TestCard(part).provision({
+      name: 'bytes',
+      kind: mad.KIND_BYTES,
+      length: 4096,
+    })
     part.durable.set(laneOf(TWO.laneB, { region: bytes.id }), LANES_AT)
     part.live.set(part.durable)
     expectNothingDone(part)
@@ -257,28 +261,28 @@ describe('a lane whose check code is wrong', () => {
 })
 
 test('D-2: of a full group each lane is judged by itself', () => {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ slots: BURST_FRAMES })
   const slots = upTo(BURST_FRAMES)
   const qp = card.connect()
   endAt(card, 4)
   card.serve(...slots.flatMap((slot) => persistFrames(qp, region, slot, dataOf(64, slot))))
   cut(card.nvdimm, NOTHING)
-  const next = new Card(card.nvdimm)
+  const next = new TestCard(card.nvdimm)
   expect(phasesOf(next)).toEqual(slots.map((slot) => [slot, PHASE_B]))
   expect(recoveryReport(next).map(({ lane }) => lane)).toEqual(slots)
 })
 
 describe('lanes of two writes in flight', () => {
   /** Two regions, and a write of record 0 of each, cut behind its first copy. */
-  function inTwoRegions(): Card {
-    const card = new Card(1 << 17).format()
+  function inTwoRegions(): TestCard {
+    const card = new TestCard(1 << 17).format()
     const regions = ['one', 'two'].map((name) => card.provision({ name, slots: 2 }))
     const qp = card.connect()
     endAt(card, 4)
     card.serve(...regions.flatMap((region) => persistFrames(qp, region, 0, NEW)))
     cut(card.nvdimm, NOTHING)
-    return new Card(card.nvdimm)
+    return new TestCard(card.nvdimm)
   }
 
   test('C9: records of that number in two regions: each lane counts', () => {
@@ -295,16 +299,16 @@ describe('lanes of two writes in flight', () => {
     const earlier = laneOf(laneA, { sequence: sequenceOfLane(laneA) - 1 })
     const lanes = at === 0 ? [laneB, earlier] : [earlier, laneB]
     const part = partWith(TWO, { 0: [fresh, old] }, lanes)
-    expect(recoveryReport(new Card(part)).map(({ lane }) => lane)).toEqual([at])
+    expect(recoveryReport(new TestCard(part)).map(({ lane }) => lane)).toEqual([at])
     expect(copiesIn(TWO, part)).toEqual([fresh, fresh].map((image) => Buffer.from(image)))
   })
 })
 
 test.each([0, 1, 30, 31])('P1-11: lane %i cannot be cleared: no group is given it', (lane) => {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   card.provision({ slots: BURST_FRAMES })
   card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + lane)
-  const next = new Card(card.nvdimm)
+  const next = new TestCard(card.nvdimm)
   const [qp, region] = [next.connect(), next.open()]
   const slots = upTo(BURST_FRAMES - 1)
   const frames = slots.flatMap((slot) => persistFrames(qp, region, slot, NEW))
@@ -318,7 +322,7 @@ test.each([2, 3, 4])('L1: of %i copies: the first is older than its lane says', 
   // Phase B stands behind the fence of copy A: the medium said that it had stored it, and had not.
   const later = Array.from({ length: copies - 1 }, () => media.fresh)
   const part = partOf(media, [media.old, ...later], media.laneB)
-  const card = new Card(part)
+  const card = new TestCard(part)
   const [line] = recoveryReport(card)
   expect(CASES[line!.row]!.name).toBe('A unreadable, B new')
   expect(read(card)).toEqual(Buffer.from(media.freshData))
@@ -328,7 +332,7 @@ test.each([2, 3, 4])('L1: of %i copies: the first is older than its lane says', 
 
 test('D-14: a scan finds what was lost before it, and what it finds lost itself', () => {
   const part = partOf(TWO, [torn(TWO.old), torn(TWO.old)], TWO.laneB)
-  const card = new Card(part)
+  const card = new TestCard(part)
   expect(scan(card, card.open())).toEqual({ repaired: 0, unsettled: 0, lost: 1 })
   for (const copy of [0, 1]) part.poison(copyAt(TWO.layout, copy, 1) / LINE_BYTES)
   for (let i = 0; i < 2; i++) {
@@ -339,7 +343,7 @@ test('D-14: a scan finds what was lost before it, and what it finds lost itself'
 test.each([0, LANES, 2 * CLIENTS - 1])('D-2: line %i of the table is lost: no scan', (line) => {
   const part = partOf(TWO, [TWO.old, TWO.old])
   part.poison(OPERATIONS_AT / LINE_BYTES + line)
-  expect(u32(new Card(part).status(), mad.PART_SCANNED)).toBe(0)
+  expect(u32(new TestCard(part).status(), mad.PART_SCANNED)).toBe(0)
 })
 
 /** The operation that a lane names: whose it is, and which. */
@@ -349,7 +353,7 @@ function namedBy(lane: Uint8Array): { client: number; operation: number } {
 }
 
 /** What a query for that operation hears. */
-function asked(card: Card, lane: Uint8Array): number {
+function asked(card: TestCard, lane: Uint8Array): number {
   const { client, operation } = namedBy(lane)
   const { number, psn } = card.connect(4096, 0, client)
   const bth = { opcode: PERSIST_QUERY, destQp: number, psn, ackRequest: true }
@@ -357,7 +361,7 @@ function asked(card: Card, lane: Uint8Array): number {
 }
 
 /** What a repetition of that operation hears. */
-function repeated(card: Card, lane: Uint8Array): number {
+function repeated(card: TestCard, lane: Uint8Array): number {
   const { client, operation } = namedBy(lane)
   const options = { operation, repetition: true }
   const qp = card.connect(4096, 0, client)
@@ -369,7 +373,7 @@ describe('the operation of a record that goes back', () => {
   /** A part that knows the new record as durable, as its lane in phase B and the table may. */
   function known(): Nvdimm {
     const part = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB)
-    expect(asked(new Card(part), TWO.laneB)).toBe(STATUS_DURABLE)
+    expect(asked(new TestCard(part), TWO.laneB)).toBe(STATUS_DURABLE)
     cut(part, NOTHING)
     return part
   }
@@ -386,7 +390,7 @@ describe('the operation of a record that goes back', () => {
 
   test('D-6: is not known any more', () => {
     const part = returning()
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(copiesIn(TWO, part)).toEqual([TWO.old, TWO.old].map((image) => Buffer.from(image)))
     expect(asked(card, TWO.laneA)).toBe(QUERY_NOT_KNOWN)
   })
@@ -399,12 +403,12 @@ describe('the operation of a record that goes back', () => {
       if (op !== COPY_CLEAN || words[at + TO] !== NVDIMM_SPACE + first) return
       content ??= part.durable.slice()
     }
-    new Card(part, { watch: { onCommand } })
+    new TestCard(part, { watch: { onCommand } })
     const then = new Nvdimm({ bytes: content!.length, content: content! })
     // The copy is old, and then the medium loses the lane.
     for (const bytes of [then.durable, then.live]) bytes.set(TWO.old, first)
     then.poison(LANES_AT / LINE_BYTES)
-    expect(asked(new Card(then), TWO.laneA)).toBe(QUERY_NOT_KNOWN)
+    expect(asked(new TestCard(then), TWO.laneA)).toBe(QUERY_NOT_KNOWN)
   })
 })
 
@@ -431,13 +435,13 @@ describe('a start whose table of operations is full of other clients', () => {
 
   test('D-6: a lane has the place of whoever was heard of longest ago', () => {
     const part = crowded(TWO.laneB)
-    expect(asked(new Card(part), TWO.laneB)).toBe(STATUS_DURABLE)
+    expect(asked(new TestCard(part), TWO.laneB)).toBe(STATUS_DURABLE)
   })
 
   test('D-6: a scan behind an unreadable lane drives out nobody', () => {
     const part = crowded(null)
     part.poison(LANES_AT / LINE_BYTES + 5)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(u32(card.status(), mad.PART_SCANNED)).toBe(TWO.layout.slots)
     expect(asked(card, TWO.laneB)).toBe(QUERY_NOT_KNOWN)
   })
@@ -450,7 +454,7 @@ describe('a lane that is linked to one before it', () => {
 
   test('C9: there is no lane so far back: it goes by its own phase', () => {
     const part = partWith(TWO, { 0: [fresh, old] }, [laneOf(laneB, { link: 3 })])
-    expect(phasesOf(new Card(part))).toEqual([[0, PHASE_B]])
+    expect(phasesOf(new TestCard(part))).toEqual([[0, PHASE_B]])
     expect(copiesIn(TWO, part)).toEqual([fresh, fresh].map((image) => Buffer.from(image)))
   })
 
@@ -458,7 +462,7 @@ describe('a lane that is linked to one before it', () => {
     const ours = imageIn(TWO, 1)
     const newer = slotWith(TWO, ours, first + 1)
     const part = partWith(TWO, { 0: [old, old], 1: [newer, ours] }, [laneA, laneOf(laneB, next)])
-    expect(phasesOf(new Card(part))).toEqual([
+    expect(phasesOf(new TestCard(part))).toEqual([
       [0, PHASE_A],
       [1, PHASE_A],
     ])
@@ -470,7 +474,7 @@ describe('a lane that is linked to one before it', () => {
     const newer = slotWith(TWO, ours, first - 1)
     const lane = laneOf(laneB, { ...next, sequence: first - 1 })
     const part = partWith(TWO, { 0: [old, old], 1: [newer, ours] }, [laneA, lane])
-    expect(phasesOf(new Card(part))).toEqual([
+    expect(phasesOf(new TestCard(part))).toEqual([
       [0, PHASE_A],
       [1, PHASE_B],
     ])
@@ -484,7 +488,7 @@ describe('a lane that is linked to one before it', () => {
     const line = copyAt(TWO.layout, 0, 1) / LINE_BYTES
     part.refuseWrites(line)
     for (let start = 0; start < 2; start++) {
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(scan(card, card.open())).toMatchObject({ repaired: 0, unsettled: 2 })
       expect(write(card, 2)).toBe(STATUS_READ_ONLY)
       expect(copiesIn(TWO, part, 1)).toEqual([newer, ours].map((image) => Buffer.from(image)))
@@ -493,7 +497,7 @@ describe('a lane that is linked to one before it', () => {
       expect(lanes.map((lane) => repeated(card, lane))).toEqual([STATUS_IN_DOUBT, STATUS_IN_DOUBT])
     }
     part.refuseWrites(line, false)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(write(card, 2)).toBe(STATUS_DURABLE)
     expect(copiesIn(TWO, part, 1)).toEqual([ours, ours].map((image) => Buffer.from(image)))
   })
@@ -506,7 +510,7 @@ describe('a lane that is linked to one before it', () => {
     const newer = slotWith(TWO, ours, first + 1)
     const part = partWith(TWO, { 0: [fresh, old], 1: [newer, ours], 2: copies }, lanes)
     part.refuseWrites(copyAt(TWO.layout, 0, 2) / LINE_BYTES)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(scan(card, card.open())).toMatchObject({ repaired: 0, unsettled: 2 })
     expect(copiesIn(TWO, part)).toEqual([fresh, fresh].map((image) => Buffer.from(image)))
     expect(copiesIn(TWO, part, 1)).toEqual([ours, ours].map((image) => Buffer.from(image)))
@@ -514,10 +518,10 @@ describe('a lane that is linked to one before it', () => {
   })
 
   /** After a save that failed: what becomes of a record whose copies stand at these sequences. */
-  function afterFailedSave(copies: readonly Uint8Array[]): [Nvdimm, Card] {
+  function afterFailedSave(copies: readonly Uint8Array[]): [Nvdimm, TestCard] {
     const part = partWith(TWO, { 0: [old, old], 1: copies }, [laneA, laneOf(laneB, next)])
     part.failSave()
-    return [part, new Card(part)]
+    return [part, new TestCard(part)]
   }
 
   test('X-5: after a failed save one that is new in its first copy goes back, too', () => {
@@ -537,7 +541,9 @@ describe('a lane that is linked to one before it', () => {
     const lanes = [laneA, laneOf(laneB, next)]
     const part = partWith(TWO, { 0: [fresh, old], 1: [newer, ours] }, lanes)
     part.failSave()
-    expect(phasesOf(new Card(part)).filter(([record]) => record === 1)).toEqual([[1, PHASE_NONE]])
+    expect(phasesOf(new TestCard(part)).filter(([record]) => record === 1)).toEqual([
+      [1, PHASE_NONE],
+    ])
     expect(copiesIn(TWO, part, 1)).toEqual([newer, newer].map((image) => Buffer.from(image)))
   })
 
@@ -562,7 +568,7 @@ describe('a lane that the medium did not let us clear', () => {
     const later = slotWith(TWO, TWO.fresh, sequenceOfLane(laneA) + 2)
     for (const lane of [laneA, laneB]) {
       const part = partOf(TWO, [later, old], lane)
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(phasesOf(card)).toEqual([[0, PHASE_NONE]])
       expect(copiesIn(TWO, part)).toEqual([later, later].map((image) => Buffer.from(image)))
       expect(readSuperblock(part.durable)!.lost).toEqual([])
@@ -576,7 +582,7 @@ describe('sequences that are alike in their lower half', () => {
     const [low, high] = sequenceOf(old)
     const lane = laneOf(laneB, { sequence: low, sequenceHigh: high + 1 })
     const part = partOf(TWO, [torn(old), old], lane)
-    const card = new Card(part)
+    const card = new TestCard(part)
     const [line] = recoveryReport(card)
     expect(CASES[line!.row]!.name).toBe('A unreadable, B old, not acknowledged')
     expect(read(card)).toEqual(Buffer.from(oldData))
@@ -589,7 +595,7 @@ describe('repairs that the medium refuses', () => {
     const part = partOf(TWO, [old, torn(old)], laneA)
     refuseCopy(part, TWO, 1)
     for (let start = 0; start < 2; start++) {
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(recoveryReport(card)[0]!.flags & REFUSED).toBe(REFUSED)
       expect(read(card)).toEqual(Buffer.from(oldData))
       expect(write(card, 1)).toBe(STATUS_READ_ONLY)
@@ -598,7 +604,7 @@ describe('repairs that the medium refuses', () => {
       expect(recoveryReport(card)).toHaveLength(2)
     }
     refuseCopy(part, TWO, 1, false)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(write(card, 1)).toBe(STATUS_DURABLE)
     expect(copiesIn(TWO, part)).toEqual([old, old].map((image) => Buffer.from(image)))
   })
@@ -607,12 +613,12 @@ describe('repairs that the medium refuses', () => {
     const { old, fresh, laneA } = TWO
     const part = partOf(TWO, [fresh, old], laneA)
     refuseCopy(part, TWO, 0)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(recoveryReport(card)[0]!.flags & REFUSED).toBe(REFUSED)
     expect(scan(card, card.open())).toEqual({ repaired: 0, unsettled: 1, lost: 0 })
     expect(copiesIn(TWO, part)).toEqual([fresh, old].map((image) => Buffer.from(image)))
     refuseCopy(part, TWO, 0, false)
-    expect(read(new Card(part))).toEqual(Buffer.from(TWO.oldData))
+    expect(read(new TestCard(part))).toEqual(Buffer.from(TWO.oldData))
   })
 
   test('C9: in phase B, of a first copy that is gone: the old one is read', () => {
@@ -621,7 +627,7 @@ describe('repairs that the medium refuses', () => {
     const [line] = linesOfCopy(TWO.layout, 0, 0)
     part.poison(line!)
     part.refuseWrites(line!)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(recoveryReport(card)[0]!.flags & REFUSED).toBe(REFUSED)
     expect(read(card)).toEqual(Buffer.from(oldData))
     expect(write(card, 1)).toBe(STATUS_READ_ONLY)
@@ -633,7 +639,7 @@ describe('repairs that the medium refuses', () => {
   ])('C9: in phase $phase: its operation is in doubt while the lane stays', ({ lane }) => {
     const part = partOf(TWO, [TWO.fresh, TWO.old], lane)
     for (const copy of [0, 1]) refuseCopy(part, TWO, copy)
-    expect(repeated(new Card(part), lane)).toBe(STATUS_IN_DOUBT)
+    expect(repeated(new TestCard(part), lane)).toBe(STATUS_IN_DOUBT)
   })
 
   test.each([
@@ -644,7 +650,7 @@ describe('repairs that the medium refuses', () => {
     const media = mediaOf({ wait, copies: 2 })
     const part = partOf(media, [media.fresh, media.old], media.laneB)
     refuseCopy(part, media, 1)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(asked(card, media.laneB)).toBe(knows)
     expect(u32(card.status(), mad.PART_OPERATIONS)).toBe(knows === STATUS_DURABLE ? 1 : 0)
   })
@@ -653,7 +659,7 @@ describe('repairs that the medium refuses', () => {
     const part = partOf(TWO, [TWO.fresh, torn(TWO.old)], TWO.laneB)
     part.dirtyShutdowns = 1
     refuseCopy(part, TWO, 1)
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(card.open().unsettled).toBe(1)
     expect(write(card, 1)).toBe(STATUS_READ_ONLY)
     expect(read(card)).toEqual(Buffer.from(TWO.freshData))
@@ -669,7 +675,7 @@ describe('repairs that the medium refuses', () => {
       const part = partOf(TWO, copies)
       if (refused) refuseCopy(part, TWO, 1)
       part.poison(LANES_AT / LINE_BYTES + 5)
-      const card = new Card(part)
+      const card = new TestCard(part)
       const status = card.status()
       expect(u32(status, mad.PART_SCANNED)).toBe(TWO.layout.slots)
       expect(u32(status, mad.PART_UNSETTLED)).toBe(lost)
@@ -677,7 +683,7 @@ describe('repairs that the medium refuses', () => {
       expect(u32(status, mad.PART_REPAIRED)).toBe(isWhole ? 1 : 0)
       expect(asked(card, TWO.laneB)).toBe(isWhole ? STATUS_DURABLE : QUERY_NOT_KNOWN)
       // It can be read again; a scan while it serves notes nothing.
-      const next = new Card(part)
+      const next = new TestCard(part)
       expect(scan(next, next.open())).toEqual({
         ...{ repaired: 0, unsettled: refused ? 1 : 0, lost },
       })
@@ -686,7 +692,7 @@ describe('repairs that the medium refuses', () => {
   })
 
   test('R1-U1: a refused repair is told once, again of another copy, or in another region', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const regions = ['one', 'two'].map((name) => card.provision({ name, slots: 4, copies: 3 }))
     const layouts = readSuperblock(card.nvdimm.durable)!.regions
     const spoil = (region: number, copy: number): void => {
@@ -725,10 +731,10 @@ describe('a region whose lost records have no room on the list', () => {
   }
 
   /** Record 0 is lost, and the list is full of others. */
-  function marked(): { card: Card; part: Nvdimm; told: () => number[][] } {
+  function marked(): { card: TestCard; part: Nvdimm; told: () => number[][] } {
     const part = fill(partWith(TWO, { 0: [torn(TWO.old), torn(TWO.old)] }, []))
     part.dirtyShutdowns = 1
-    const card = new Card(part)
+    const card = new TestCard(part)
     const told = () => recoveryReport(card).map(({ record, flags }) => [record, flags])
     return { card, part, told }
   }
@@ -755,7 +761,7 @@ describe('a region whose lost records have no room on the list', () => {
     const part = fill(partOf(media, [media.fresh, media.old], media.laneB))
     part.poison(copyAt(media.layout, 0, 0) / LINE_BYTES)
     for (let start = 0; start < 2; start++) {
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(read(card)).toBeNull()
       expect(scan(card, card.open())).toEqual({ repaired: 0, unsettled: 1, lost: 0 })
       expect(write(card, 1)).toBe(STATUS_READ_ONLY)
@@ -787,7 +793,7 @@ describe('a region whose lost records have no room on the list', () => {
 
 describe('a scan beside a lane that holds its record', () => {
   test('C9: acknowledged at 1of2, copy B refuses: the scan leaves both copies as they are', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const region = card.provision({ slots: 4 })
     const [layout] = readSuperblock(card.nvdimm.durable)!.regions
     const qp = card.connect()
@@ -813,7 +819,7 @@ function decay({ host }: Pick<Placed, 'host'>, at: number): void {
   host.part.durable[at] = host.part.live[at]!
 }
 
-function readPlaced(card: Card, slot = 0): Buffer | null {
+function readPlaced(card: TestCard, slot = 0): Buffer | null {
   const data = card.read(card.connect(), card.open(), slot, VIEW_DATA, 64)
   return data === null ? null : Buffer.from(data)
 }
@@ -831,7 +837,7 @@ describe('records in the host’s memory whose lane waits for the host', () => {
   }
 
   /** The card starts while its host is away, which then comes back. */
-  function startedBefore(made: Placed): Card {
+  function startedBefore(made: Placed): TestCard {
     const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
     host.link.remove()
     const card = cardOf(made.card.nvdimm, host)
@@ -1045,7 +1051,7 @@ describe('records in the host’s memory whose lane waits for the host', () => {
 
 describe('a scan through the host’s caches', () => {
   /** Scans the region: what it repaired, and where the next one is to begin. */
-  function looked(card: Card): { repaired: number; next: number } {
+  function looked(card: TestCard): { repaired: number; next: number } {
     const body = card.scan(card.open().id)
     return { repaired: u32(body, mad.SCAN_REPAIRED), next: u32(body, mad.SCAN_NEXT) }
   }
@@ -1210,14 +1216,14 @@ describe('what is seen of the copies of a record', () => {
 })
 
 test('D-14: a part that was never formatted has read, found and settled nothing', () => {
-  const status = new Card(1 << 16).status()
+  const status = new TestCard(1 << 16).status()
   expect(status[mad.PART_STATE]).toBe(mad.STATE_BLANK)
   const last = mad.PART_OPERATIONS
   for (let at = mad.PART_REPORT_ENTRIES; at <= last; at += 4) expect(u32(status, at)).toBe(0)
 })
 
 test('P1-20: a scan of what is whole stores nothing, and waits for no fence', () => {
-  const card = new Card(partOf(TWO, [TWO.fresh, TWO.fresh]))
+  const card = new TestCard(partOf(TWO, [TWO.fresh, TWO.fresh]))
   const ops = new Set<number>()
   card.machine.observe({ onCommand: (_, op) => ops.add(op) })
   expect(scan(card, card.open())).toEqual({ repaired: 0, unsettled: 0, lost: 0 })
@@ -1263,7 +1269,7 @@ describe('what a start stores of a record, and what it writes back', () => {
       }
       if (op === FENCE && seen.length > 0) seen.push('fence')
     }
-    new Card(part, { watch: { onCommand } })
+    new TestCard(part, { watch: { onCommand } })
     // The fences of superblock, table and lanes follow.
     expect(seen.join(' ').replace(/ fence( fence)*$/, seen.length > 0 ? ' fence' : '')).toBe(steps)
   })
@@ -1290,7 +1296,7 @@ describe('what a start reads of the medium', () => {
       const last = Math.floor((from + words[at + LENGTH]! - 1) / LINE_BYTES)
       for (let line = first; line <= last; line++) lines.add(line)
     }
-    const card = new Card(part, { watch: { onCommand } })
+    const card = new TestCard(part, { watch: { onCommand } })
     expect(u32(card.status(), mad.PART_LINES_READ)).toBe(lines.size)
     expect(recoveryReport(card)).toMatchObject([{ record: 0, linesRead: one.lines }])
     const slots = [0, 1].flatMap((copy) => linesOfCopy(LARGE.layout, copy, 0))

@@ -11,7 +11,7 @@ import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CASES, type CopyFacts, caseMatches, judgeCopies } from '../../../firmware/commit/cases.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
 import { DECIDED, type Decided, decide } from '../../support/judges/case-table.ts'
 import { copyAt, linesOfCopy, slotValid } from '../../support/judges/oracle.ts'
@@ -158,7 +158,7 @@ function decidedOf({ row }: Way): Decided {
 }
 
 /** What the report and the counters say of the record, beside the row. */
-function expectTold(card: Card, way: Way, media: Media, before: readonly Buffer[]): void {
+function expectTold(card: TestCard, way: Way, media: Media, before: readonly Buffer[]): void {
   const { action: then, sourceCase } = decidedOf(way)
   const isScan = way.lane === 'scan'
   const isRepaired = then === 'useA' || then === 'useB'
@@ -206,7 +206,7 @@ for (const way of WAYS) {
     const media = way.media ?? LATE
     const part = partOn(way, media)
     const before = [copyIn(media, part, 0), copyIn(media, part, 1)]
-    const card = new Card(part)
+    const card = new TestCard(part)
     const after = [copyIn(media, part, 0), copyIn(media, part, 1)]
     const wanted = {
       none: before,

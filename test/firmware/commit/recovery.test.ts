@@ -16,7 +16,7 @@ import { CASES } from '../../../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B } from '../../../firmware/medium/lane.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { type Media, mediaOf, partOf, recoveryReport, SEED } from '../../support/crash/explorer.ts'
 import {
   copyAt,
@@ -83,7 +83,7 @@ function copiesIn(layout: RegionLayout, part: Nvdimm, record = 0): Buffer[] {
 
 /** Boots the part and says what became of record 0: the row, its source case, and the copies. */
 function recovered(media: Media, part: Nvdimm) {
-  const card = new Card(part)
+  const card = new TestCard(part)
   const [line] = recoveryReport(card).filter(({ record }) => record === 0)
   const data = card.read(card.connect(), card.open(), 0, 0, media.layout.capacity)
   return {
@@ -154,7 +154,7 @@ describe('lanes that are whole, and do not mean what they seem to', () => {
     sealLane(lane)
     const content = partOf(TWO, [TWO.old, TWO.old], TWO.laneA).durable.slice()
     content.set(lane, LANES_AT + LINE_BYTES)
-    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     const rows = recoveryReport(card).map(({ record, row }) => [record, CASES[row]!.phase])
     expect(rows).toEqual([
       [0, PHASE_A],
@@ -241,7 +241,7 @@ describe('the order of recovery', () => {
   test('P1-26, P1-27: repair, superblock, table, lanes, all fenced; no frame before', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [16, 72])], TWO.laneB)
     const steps: string[] = []
-    const card = new Card(part, {
+    const card = new TestCard(part, {
       watch: {
         onCommand: (_, op, words, at) => {
           const to = words[at + TO]! - NVDIMM_SPACE
@@ -271,9 +271,9 @@ describe('the order of recovery', () => {
   })
 
   test('P1-27: keys from before the restart name nothing', () => {
-    const before = new Card(partOf(TWO, [TWO.old, TWO.old]))
+    const before = new TestCard(partOf(TWO, [TWO.old, TWO.old]))
     const stale = before.open()
-    const card = new Card(before.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
+    const card = new TestCard(before.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
     expect(card.open().rkey).not.toBe(stale.rkey)
     expect(card.read(card.connect(), stale, 0, 0, 64)).toBeNull()
     expect(card.counter('KEY')).toBe(1)
@@ -281,8 +281,8 @@ describe('the order of recovery', () => {
 
   test('P1-26: a second start finds nothing to do, and each start has its own incarnation', () => {
     const part = partOf(TWO, [mixed(TWO, [0, 40]), TWO.old], TWO.laneA)
-    const first = new Card(part).status()
-    const second = new Card(part).status()
+    const first = new TestCard(part).status()
+    const second = new TestCard(part).status()
     expect(u32(first, mad.PART_REPORT_ENTRIES)).toBe(1)
     expect(u32(second, mad.PART_REPORT_ENTRIES)).toBe(0)
     expect(u32(second, mad.PART_LINES_READ)).toBe(LANES + OPERATIONS_BYTES / LINE_BYTES)
@@ -342,7 +342,7 @@ describe.each([
 })
 
 /** Settles a record as the operator: it becomes blank. */
-function discard(card: Card, region: number, record: number): Uint8Array {
+function discard(card: TestCard, region: number, record: number): Uint8Array {
   return card.must(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
     putU32(body, mad.SETTLE_REGION, region)
     putU32(body, mad.SETTLE_RECORD, record)
@@ -351,7 +351,7 @@ function discard(card: Card, region: number, record: number): Uint8Array {
 }
 
 /** The status of the PERSIST_ACK for a write of that record. */
-function writeStatus(card: Card, slot: number, data: Uint8Array): number {
+function writeStatus(card: TestCard, slot: number, data: Uint8Array): number {
   const qp = card.connect()
   return persistAcks(card.serve(...persistFrames(qp, card.open(), slot, data)))[0]!.status
 }
@@ -389,24 +389,24 @@ describe('records that are lost', () => {
       const part = partOf(TWO, copies, lane)
       if (lane === null) part.dirtyShutdowns = 1
       for (let start = 0; start < 3; start++) {
-        const card = new Card(part)
+        const card = new TestCard(part)
         expect(card.open().unsettled).toBe(1)
         expect(card.read(card.connect(), card.open(), 0, 0, 64)).toBeNull()
         expect(writeStatus(card, 0, dataOf(64, 1))).toBe(STATUS_READ_ONLY)
         expect(copiesIn(TWO.layout, part)).toEqual(copies.map((copy) => Buffer.from(copy)))
       }
-      const card = new Card(part)
+      const card = new TestCard(part)
       const answer = discard(card, card.open().id, 0)
       expect(u32(answer, mad.REGION_UNSETTLED)).toBe(0)
       expect(answer[mad.REGION_READ_ONLY]).toBe(0)
       expect(readSuperblock(part.durable)!.lost).toEqual([])
-      for (const served of [card, new Card(part)]) {
+      for (const served of [card, new TestCard(part)]) {
         const data = served.read(served.connect(), served.open(), 0, 0, 64)
         expect(Buffer.from(data!)).toEqual(Buffer.alloc(64))
       }
-      const later = new Card(part)
+      const later = new TestCard(part)
       expect(writeStatus(later, 0, dataOf(64, 77))).toBe(0)
-      const again = new Card(part)
+      const again = new TestCard(part)
       const data = again.read(again.connect(), again.open(), 0, 0, 64)
       expect(Buffer.from(data!)).toEqual(Buffer.from(dataOf(64, 77)))
     })
@@ -414,7 +414,7 @@ describe('records that are lost', () => {
 
   test('D-14: a discard that the superblock refuses is refused, and done when asked again', () => {
     const part = partOf(TWO, [decayed, decayed], TWO.laneB)
-    const card = new Card(part)
+    const card = new TestCard(part)
     const { id } = card.open()
     for (const page of [0, PAGE_BYTES]) part.refuseWrites(page / LINE_BYTES)
     expect(() => discard(card, id, 0)).toThrow('SUPERBLOCK')
@@ -423,7 +423,7 @@ describe('records that are lost', () => {
     discard(card, id, 0)
     expect(readSuperblock(part.durable)!.lost).toEqual([])
     cut(part, { random: new Random(1), strategy: 'none' })
-    const after = new Card(part)
+    const after = new TestCard(part)
     const data = after.read(after.connect(), after.open(), 0, 0, 64)
     expect(Buffer.from(data!)).toEqual(Buffer.alloc(64))
   })
@@ -432,7 +432,7 @@ describe('records that are lost', () => {
     let points = 0
     for (let at = 0; at < 200; at++) {
       const part = partOf(TWO, [decayed, decayed], TWO.laneB)
-      const card = new Card(part)
+      const card = new TestCard(part)
       const { id } = card.open()
       card.machine.armCut(at)
       try {
@@ -443,7 +443,7 @@ describe('records that are lost', () => {
       if (!card.machine.dead) break
       points += 1
       cut(part, { random: new Random(SEED + at) })
-      const after = new Card(part)
+      const after = new TestCard(part)
       const data = after.read(after.connect(), after.open(), 0, 0, 64)
       const isLost = readSuperblock(part.durable)!.lost.length === 1
       expect(data === null, `cut at ${at}, SEED=${SEED}`).toBe(isLost)
@@ -456,7 +456,7 @@ describe('records that are lost', () => {
     const part = partOf(TWO, [decayed, decayed], TWO.laneB)
     for (let lane = 0; lane < LANES; lane++) part.refuseWrites(LANES_AT / LINE_BYTES + lane)
     for (let start = 0; start < 3; start++) {
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(card.open().unsettled).toBe(1)
       expect(readSuperblock(part.durable)!.lost).toEqual([[TWO.layout.id, 0]])
     }
@@ -479,7 +479,7 @@ describe('records that are lost', () => {
         }
       }
       for (let start = 0; start < 2; start++) {
-        const card = new Card(part)
+        const card = new TestCard(part)
         const region = card.open()
         expect(region.unsettled).toBe(1)
         const frames = persistFrames(card.connect(4096, 0, 99), region, 1, dataOf(64, 1))
@@ -490,7 +490,7 @@ describe('records that are lost', () => {
   )
 
   test('D-14: more losses than the superblock can name: all refused, no write taken', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     card.format()
     const region = card.provision({ slots: 100, capacity: 64 })
     const part = card.nvdimm
@@ -502,7 +502,7 @@ describe('records that are lost', () => {
     const condition = { dirtyShutdowns: 1, saveFailed: false, poisonedLines: [] }
     const decayedPart = new Nvdimm({ bytes: part.bytes, content, condition })
     for (let start = 0; start < 2; start++) {
-      const again = new Card(decayedPart)
+      const again = new TestCard(decayedPart)
       const qp = again.connect()
       expect(again.open().unsettled).toBeGreaterThanOrEqual(64)
       expect(writeStatus(again, 90, dataOf(64, 1))).toBe(STATUS_READ_ONLY)
@@ -517,7 +517,7 @@ describe('records that are lost', () => {
 
 /** A part of that size, filled with one region, its power cut in a burst of 32 writes. */
 function cutInFlight(bytes: number): Nvdimm {
-  const card = new Card(bytes)
+  const card = new TestCard(bytes)
   card.format()
   const slots = Math.floor((bytes - 65536) / (2 * 128))
   const region = card.provision({ slots, capacity: 64 })
@@ -544,7 +544,7 @@ describe('what recovery costs', () => {
   test('D-2: the lines read are as many for 64 MiB as for 1 MiB, with the same in flight', () => {
     const [small, large] = [1 << 20, 1 << 26].map((bytes) => {
       const part = cutInFlight(bytes)
-      const card = new Card(part)
+      const card = new TestCard(part)
       const status = card.status()
       expect(u32(status, mad.PART_LANES_ACTIVE)).toBe(32)
       expect(u32(status, mad.PART_SCANNED)).toBe(0)
@@ -558,19 +558,19 @@ describe('what recovery costs', () => {
 
   test('D-2: nothing in flight: the lanes are read, and no record', () => {
     const part = partOf(TWO, [TWO.old, TWO.old])
-    const status = new Card(part).status()
+    const status = new TestCard(part).status()
     expect(u32(status, mad.PART_LINES_READ)).toBe(LANES + OPERATIONS_BYTES / LINE_BYTES)
     expect(u32(status, mad.PART_LANES_ACTIVE)).toBe(0)
   })
 })
 
 /** Puts an image in the place of a copy, on a card that serves. */
-function place(card: Card, at: number, image: Uint8Array): void {
+function place(card: TestCard, at: number, image: Uint8Array): void {
   card.nvdimm.live.set(image, at)
   card.nvdimm.durable.set(image, at)
 }
 
-function scan(card: Card, region: number): { repaired: number; unsettled: number } {
+function scan(card: TestCard, region: number): { repaired: number; unsettled: number } {
   const body = card.scan(region)
   return { repaired: u32(body, mad.SCAN_REPAIRED), unsettled: u32(body, mad.SCAN_UNSETTLED) }
 }
@@ -580,8 +580,8 @@ describe('copies that are none', () => {
   const [atA, atB] = [copyAt(layout, 0, 0), copyAt(layout, 1, 0)]
 
   /** A card whose copies are whole, for each test its own. */
-  function wholeCard(): { card: Card; id: number } {
-    const card = new Card(partOf(TWO, [TWO.fresh, TWO.fresh]))
+  function wholeCard(): { card: TestCard; id: number } {
+    const card = new TestCard(partOf(TWO, [TWO.fresh, TWO.fresh]))
     return { card, id: card.open().id }
   }
 
@@ -676,7 +676,7 @@ describe('media errors and unsafe shutdowns', () => {
     for (let line = 0; line < lines; line++) {
       const part = partOf(TWO, [TWO.fresh, TWO.fresh])
       part.poison(line)
-      const card = new Card(part)
+      const card = new TestCard(part)
       const data = card.read(card.connect(), card.open(), 0, 0, 64)
       expect(Buffer.from(data!), `line ${line}`).toEqual(Buffer.from(TWO.freshData))
     }
@@ -702,11 +702,11 @@ describe('media errors and unsafe shutdowns', () => {
     for (const lane of [0, 1, 31]) {
       const part = partOf(TWO, [TWO.fresh, mixed(TWO, [16, 72])], TWO.laneB)
       part.poison(LANES_AT / LINE_BYTES + lane)
-      const card = new Card(part)
+      const card = new TestCard(part)
       expect(u32(card.status(), mad.PART_SCANNED)).toBe(TWO.layout.slots)
       expect(copiesIn(TWO.layout, part)).toEqual(repeated(TWO.fresh, 2))
       // It is healed: the next start reads the lanes alone.
-      expect(u32(new Card(part).status(), mad.PART_SCANNED)).toBe(0)
+      expect(u32(new TestCard(part).status(), mad.PART_SCANNED)).toBe(0)
     }
   })
 
@@ -729,7 +729,7 @@ describe('media errors and unsafe shutdowns', () => {
     part.poison(0)
     part.poison(PAGE_BYTES / LINE_BYTES)
     const before = Buffer.from(part.durable)
-    const card = new Card(part)
+    const card = new TestCard(part)
     const status = card.status()
     expect(status[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
     expect(card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT).fault).toBe('DAMAGED')
@@ -739,7 +739,7 @@ describe('media errors and unsafe shutdowns', () => {
   test('D-13: an unsafe shutdown makes recovery look at all records, once, and count them', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])])
     part.dirtyShutdowns = 3
-    const card = new Card(part)
+    const card = new TestCard(part)
     const status = card.status()
     expect(u32(status, mad.PART_SCANNED)).toBe(TWO.layout.slots)
     expect(u32(status, mad.PART_REPAIRED)).toBe(1)
@@ -748,13 +748,13 @@ describe('media errors and unsafe shutdowns', () => {
     expect(line).toMatchObject({ lane: 255, record: 0 })
     expect(line!.flags & 0x0f).toBe(1)
     expect(readSuperblock(part.durable)!.dirtyShutdowns).toBe(3)
-    expect(u32(new Card(part).status(), mad.PART_SCANNED)).toBe(0)
+    expect(u32(new TestCard(part).status(), mad.PART_SCANNED)).toBe(0)
   })
 
   test('D-13: a failed save makes recovery look at every record', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])])
     part.failSave()
-    expect(u32(new Card(part).status(), mad.PART_SCANNED)).toBe(TWO.layout.slots)
+    expect(u32(new TestCard(part).status(), mad.PART_SCANNED)).toBe(TWO.layout.slots)
     expect(copiesIn(TWO.layout, part)).toEqual(repeated(TWO.fresh, 2))
   })
 
@@ -762,7 +762,7 @@ describe('media errors and unsafe shutdowns', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])], TWO.laneB)
     part.armed = false
     const before = Buffer.from(part.durable)
-    const card = new Card(part)
+    const card = new TestCard(part)
     const status = card.status()
     expect(status[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
     expect(card.manage(mad.METHOD_GET, mad.ATTRIBUTE_OPEN).fault).toBe('NOT_SERVING')
@@ -777,7 +777,7 @@ describe('media errors and unsafe shutdowns', () => {
   test('P1-11, D-13: a repair that cannot be fenced: refused, and the next start repairs', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])], TWO.laneB)
     part.fencesToFail = 1
-    const card = new Card(part)
+    const card = new TestCard(part)
     expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
     const lane = part.durable.slice(LANES_AT, LANES_AT + LINE_BYTES)
     expect(Buffer.compare(lane, TWO.laneB)).toBe(0)

@@ -16,14 +16,14 @@ import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/cards/batch-card.ts'
+import { atFence } from '../../support/cards/fences.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { atFence } from '../../support/cards/fences.ts'
+} from '../../support/cards/test-card.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { type Setting, slotOffset } from '../../support/wire/requests.ts'
@@ -38,7 +38,7 @@ const newer = (slot: number): Uint8Array => dataOf(64, 100 + slot)
 
 /** A region of which every record holds its older data, and lanes that are clear. */
 function setting(): Setting {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ slots: SLOTS.length })
   const qp = card.connect(4096, 0, CLIENT)
   card.serve(...SLOTS.flatMap((slot) => persistFrames(qp, region, slot, older(slot))))
@@ -47,12 +47,12 @@ function setting(): Setting {
 }
 
 /** Does so behind that fence, counted from now on. */
-function behindFence(card: Card, fence: number, act: () => void): void {
+function behindFence(card: TestCard, fence: number, act: () => void): void {
   atFence(card.machine, fence, act)
 }
 
 /** What readers see of each record. A refusal ends a connection, so each has its own. */
-function shown(card: Card): string[] {
+function shown(card: TestCard): string[] {
   const region = card.open()
   return SLOTS.map((slot) => {
     const bytes = card.read(card.connect(), region, slot, VIEW_DATA, 64)
@@ -62,9 +62,9 @@ function shown(card: Card): string[] {
   })
 }
 
-function rebooted({ card }: Setting): Card {
+function rebooted({ card }: Setting): TestCard {
   const content = card.nvdimm.durable.slice()
-  return new Card(new Nvdimm({ bytes: content.length, content }))
+  return new TestCard(new Nvdimm({ bytes: content.length, content }))
 }
 
 /** The lines of that copy of a record take nothing any more. */
@@ -105,7 +105,7 @@ test.each([
 })
 
 test('P1-11: one of a full group is refused: it is told so, and all others are durable', () => {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const slots = upTo(BURST_FRAMES)
   const region = card.provision({ slots: slots.length })
   const qp = card.connect(4096, 0, CLIENT)
@@ -176,7 +176,7 @@ function refused({ from, until, lines, wait = 2 }: Refusal, fence: number) {
 }
 
 /** Does a query hear that the operation is durable? */
-function isKnown(card: Card, operation: number): boolean {
+function isKnown(card: TestCard, operation: number): boolean {
   const { number, psn } = card.connect(4096, 0, CLIENT)
   const bth = { opcode: PERSIST_QUERY, destQp: number, psn, ackRequest: true }
   const [answer] = persistAcks(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
@@ -206,7 +206,7 @@ test.each(REFUSALS.flatMap((one) => upTo(13, 1).map((fence) => ({ ...one, fence 
     const mixed = durable.slice()
     mixed.set(live.subarray(LANES_AT, LANES_AT + LANES * LINE_BYTES), LANES_AT)
     for (const content of [durable.slice(), live.slice(), mixed]) {
-      const next = new Card(new Nvdimm({ bytes: content.length, content }))
+      const next = new TestCard(new Nvdimm({ bytes: content.length, content }))
       const then = shown(next).slice(0, 2)
       for (const i of [0, 1]) {
         expect(['old', 'new']).toContain(then[i])

@@ -14,13 +14,6 @@ import { LOST_MAX } from '../../../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
-import {
-  Card,
-  dataOf,
-  persistAcks,
-  persistFrames,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { countCommands } from '../../support/cards/fences.ts'
 import {
   attachedAgent,
@@ -34,12 +27,19 @@ import {
   tellAgent,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  TestCard,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
 const NEVER = 1_000_000
 
 /** The operator gives the record up. */
-function discard(card: Card, region: { readonly id: number }, record: number): string {
+function discard(card: TestCard, region: { readonly id: number }, record: number): string {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
     putU32(body, mad.SETTLE_REGION, region.id)
     putU32(body, mad.SETTLE_RECORD, record)
@@ -47,7 +47,7 @@ function discard(card: Card, region: { readonly id: number }, record: number): s
   }).fault
 }
 
-function scan(card: Card, region: { readonly id: number }, first = 0): [string, number] {
+function scan(card: TestCard, region: { readonly id: number }, first = 0): [string, number] {
   const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
     putU32(request, mad.SCAN_REGION, region.id)
     putU32(request, mad.SCAN_RECORD, first)
@@ -56,7 +56,7 @@ function scan(card: Card, region: { readonly id: number }, first = 0): [string, 
 }
 
 /** Scans all of the region; every answer must be PASS. */
-function scanAll(card: Card, region: TestRegion): void {
+function scanAll(card: TestCard, region: TestRegion): void {
   for (let first = 0; first < region.slots; ) {
     const [fault, next] = scan(card, region, first)
     expect(fault).toBe('PASS')
@@ -64,12 +64,12 @@ function scanAll(card: Card, region: TestRegion): void {
   }
 }
 
-function readData(card: Card, name = 'records', slot = 0): Uint8Array | null {
+function readData(card: TestCard, name = 'records', slot = 0): Uint8Array | null {
   return card.read(card.connect(), card.open(name), slot, VIEW_DATA, 64)
 }
 
 /** Spoils both copies of the record at rest: its check codes are wrong. */
-function decay(card: Card, region: TestRegion, slot: number): void {
+function decay(card: TestCard, region: TestRegion, slot: number): void {
   for (let c = 0; c < region.copies; c++) {
     card.nvdimm.poison(slotOffset(region, c, slot) / 64)
   }
@@ -87,7 +87,7 @@ function decayPlaced({ card, host, region }: Placed): void {
 }
 
 /** That fence from now on fails, and no other. */
-function failFence(card: Card, number: number): void {
+function failFence(card: TestCard, number: number): void {
   let left = number
   card.machine.observe({
     onCommand: (_, op) => {
@@ -96,7 +96,7 @@ function failFence(card: Card, number: number): void {
   })
 }
 
-function isServing(card: Card): boolean {
+function isServing(card: TestCard): boolean {
   return card.status()[mad.PART_STATE] === mad.STATE_SERVING
 }
 
@@ -247,7 +247,7 @@ describe('SETTLE and SCAN, where nobody has shown how it becomes durable', () =>
   })
 
   it('R1-C4: without save energy neither looks, and the part stays open', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision()
     card.nvdimm.armed = false
     expect(discard(card, region, 0)).toBe('NOT_ARMED')
@@ -289,8 +289,8 @@ describe('SETTLE and SCAN, where nobody has shown how it becomes durable', () =>
 
 describe('what leaves a region unsettled', () => {
   /** A record, of level 1of2 and acknowledged, whose second copy the medium refuses for good. */
-  function held(wait = 1): { card: Card; region: TestRegion } {
-    const card = new Card(new Nvdimm({ bytes: 1 << 17 })).format()
+  function held(wait = 1): { card: TestCard; region: TestRegion } {
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 17 })).format()
     const region = card.provision({ slots: 8 })
     const qp = card.connect()
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
@@ -300,7 +300,7 @@ describe('what leaves a region unsettled', () => {
     return { card, region }
   }
 
-  function statusOfWrite(card: Card, region: TestRegion, slot: number): number {
+  function statusOfWrite(card: TestCard, region: TestRegion, slot: number): number {
     return persistAcks(
       card.serve(...persistFrames(card.connect(), region, slot, dataOf(64, 9))),
     )[0]!.status
@@ -308,7 +308,7 @@ describe('what leaves a region unsettled', () => {
 
   it('D-14, D-13: a fence of it that fails: it is lost until somebody gives it up again', () => {
     for (let fence = 1; ; fence++) {
-      const card = new Card().format()
+      const card = new TestCard().format()
       const region = card.provision({ slots: 8 })
       decay(card, region, 4)
       failFence(card, fence)
@@ -317,7 +317,7 @@ describe('what leaves a region unsettled', () => {
       expect(fault).toBe('FLUSH')
       expect(card.open().unsettled).toBe(1)
       expect(readData(card, 'records', 4)).toBeNull()
-      const next = new Card(card.nvdimm)
+      const next = new TestCard(card.nvdimm)
       expect(discard(next, region, 4)).toBe('PASS')
       expect(readData(next, 'records', 4)).toEqual(new Uint8Array(64))
       expect(next.open().unsettled).toBe(0)
@@ -344,7 +344,7 @@ describe('what leaves a region unsettled', () => {
     expect(readData(card)).toEqual(new Uint8Array(64))
     expect(card.open().unsettled).toBe(0)
     expect(statusOfWrite(card, region, 0)).toBe(0)
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(readData(next)).toEqual(dataOf(64, 9))
     expect(next.open().unsettled).toBe(0)
   })
@@ -365,19 +365,19 @@ describe('what leaves a region unsettled', () => {
       ended = !card.machine.dead
       card.machine.die()
       cut(card.nvdimm, { random: new Random(SEED + at) })
-      const next = new Card(card.nvdimm)
+      const next = new TestCard(card.nvdimm)
       if (fault !== 'PASS' && next.open().unsettled > 0) {
         expect(readData(next)).toBeNull()
         expect(discard(next, region, 0)).toBe('PASS')
       }
-      for (const one of [next, new Card(card.nvdimm)]) {
+      for (const one of [next, new TestCard(card.nvdimm)]) {
         expect([one.open().unsettled, readData(one)]).toEqual([0, new Uint8Array(64)])
       }
     }
   })
 
   it('R1-C4: what the superblock does not take is not made blank, and stays lost', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ slots: 8 })
     decay(card, region, 5)
     const before = card.nvdimm.live.slice(slotOffset(region, 0, 0))
@@ -391,7 +391,7 @@ describe('what leaves a region unsettled', () => {
   })
 
   it('R1-C4: of several given up in one burst one is, and the others are asked for again', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ slots: 8 })
     const slots = [2, 3, 4]
     for (const slot of slots) decay(card, region, slot)
@@ -409,13 +409,13 @@ describe('what leaves a region unsettled', () => {
   })
 
   it('R1-C5: a record that is looked at, or lost, again and again counts once', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ slots: 8 })
     for (const slot of [1, 4]) decay(card, region, slot)
     for (let i = 0; i < 3; i++) {
       scanAll(card, region)
       expect(card.open().unsettled).toBe(2)
-      expect(new Card(card.nvdimm).open().unsettled).toBe(2)
+      expect(new TestCard(card.nvdimm).open().unsettled).toBe(2)
     }
     expect(discard(card, region, 4)).toBe('PASS')
     expect(discard(card, region, 4)).toBe('PASS')
@@ -427,8 +427,8 @@ describe('more lost records than the list has room for', () => {
   const LOST = LOST_MAX + 2
 
   /** A region of 100 records of which `LOST` have decayed, all of it scanned. */
-  function overfull(): { card: Card; region: TestRegion } {
-    const card = new Card(new Nvdimm({ bytes: 1 << 19 })).format()
+  function overfull(): { card: TestCard; region: TestRegion } {
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 19 })).format()
     const region = card.provision({ slots: 100 })
     for (let slot = 0; slot < LOST; slot++) decay(card, region, slot)
     for (let i = 0; i < 3; i++) scanAll(card, region)
@@ -437,7 +437,7 @@ describe('more lost records than the list has room for', () => {
     return { card, region }
   }
 
-  function rest(card: Card): void {
+  function rest(card: TestCard): void {
     let calls = 0
     for (card.idle(); card.waitUs > 0; card.idle()) {
       calls += 1
@@ -445,7 +445,7 @@ describe('more lost records than the list has room for', () => {
     }
   }
 
-  function expectWhole(card: Card, region: TestRegion): void {
+  function expectWhole(card: TestCard, region: TestRegion): void {
     expect(card.open().unsettled).toBe(0)
     const write = persistFrames(card.connect(), card.open(), 99, dataOf(64, 3))
     expect(persistAcks(card.serve(...write))[0]!.status).toBe(0)
@@ -463,7 +463,7 @@ describe('more lost records than the list has room for', () => {
       if (fault === 'PASS') break
       expect(fault).toBe('FLUSH')
       expect(card.open().unsettled).toBe(LOST_MAX + 1)
-      const next = new Card(card.nvdimm)
+      const next = new TestCard(card.nvdimm)
       rest(next)
       expect(next.open().unsettled).toBe(LOST_MAX + 1)
       for (let slot = 0; slot < LOST; slot++) expect(discard(next, region, slot)).toBe('PASS')
@@ -484,8 +484,8 @@ describe('more lost records than the list has room for', () => {
   })
 
   /** Both copies of record 3 of a second region have decayed, while the list is full of others. */
-  function beside(calls: number): { card: Card; region: TestRegion; other: TestRegion } {
-    const card = new Card(new Nvdimm({ bytes: 1 << 19 })).format()
+  function beside(calls: number): { card: TestCard; region: TestRegion; other: TestRegion } {
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 19 })).format()
     const region = card.provision({ slots: 100 })
     for (let slot = 0; slot < LOST_MAX; slot++) decay(card, region, slot)
     scanAll(card, region)
@@ -541,7 +541,7 @@ describe('more lost records than the list has room for', () => {
     const { region } = overfull()
     for (let slot = LOST - 1; slot >= 0; slot--) {
       expect(discard(card, region, slot)).toBe('PASS')
-      card = new Card(card.nvdimm)
+      card = new TestCard(card.nvdimm)
       expect(card.open().unsettled).toBeGreaterThan(0)
     }
     rest(card)
@@ -574,7 +574,7 @@ describe('more lost records than the list has room for', () => {
     const write = persistFrames(card.connect(), card.open(), 99, dataOf(64, 3))
     expect(persistAcks(card.serve(...write))[0]!.status).not.toBe(0)
     for (const page of [0, 1]) card.nvdimm.refuseWrites((page * 4096) / 64, false)
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(next.open().unsettled).toBe(1)
     rest(next)
     expectWhole(next, region)

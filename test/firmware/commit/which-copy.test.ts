@@ -8,7 +8,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { countingCopy } from '../../../firmware/medium/copies.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
 import { AFTER_A_CUT, countedOf, everyCounted, KEPT } from '../../support/judges/kept-copy.ts'
 import { copyAt, linesOfCopy } from '../../support/judges/oracle.ts'
@@ -89,7 +89,7 @@ function expectKept(media: Media, copies: string, kept: number): void {
     if (one === 'p') part.poison(linesOfCopy(media.layout, c, 0)[1]!)
   }
   const before = copiesIn(media, part.durable)
-  const card = new Card(part)
+  const card = new TestCard(part)
   const after = copiesIn(media, part.durable)
   const wanted = before.map((copy) => (kept < 0 ? copy : before[kept]!))
   expect([copies, after]).toEqual([copies, wanted])

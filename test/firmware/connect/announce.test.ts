@@ -8,7 +8,7 @@ import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../../../firmware/medium/region.t
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, type Sent, TestCard, type TestPeer } from '../../support/cards/test-card.ts'
 import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { readAnnouncement } from '../../support/wire/headers.ts'
@@ -18,8 +18,8 @@ const LENGTH = 65536
 const NAK_ACCESS = 0x62
 
 /** Connected to an announced region; the SENDs that came. */
-function connected(): { card: Card; qp: TestQueuePair; sends: Sent[]; private: Uint8Array } {
-  const card = new Card(1 << 19).format()
+function connected(): { card: TestCard; qp: TestPeer; sends: Sent[]; private: Uint8Array } {
+  const card = new TestCard(1 << 19).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: LENGTH })
   expect(publish(card, { form: mad.FORM_ANNOUNCED }).fault).toBe('PASS')
   const rep = repOf(card.serve(reqFrame(CLIENT)))
@@ -32,7 +32,7 @@ function sendsOf(sent: readonly Sent[]): Sent[] {
   return sent.filter(({ opcode }) => opcode === RC_SEND_ONLY)
 }
 
-function acknowledged(card: Card, qp: TestQueuePair, psn: number): Sent[] {
+function acknowledged(card: TestCard, qp: TestPeer, psn: number): Sent[] {
   const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn }
   return card.serve(frameOf({ bth, aeth: { syndrome: ACK, msn: 1 }, payload: new Uint8Array(0) }))
 }

@@ -21,7 +21,7 @@ import {
 import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, type Sent } from '../../support/cards/card.ts'
+import { dataOf, type Sent, TestCard } from '../../support/cards/test-card.ts'
 import {
   CM_NAMES,
   madFrame,
@@ -66,7 +66,7 @@ const GOOD: Network = () => 'deliver'
 
 /** An active side and a card, and all that they say to each other. */
 class Pair {
-  readonly card: Card
+  readonly card: TestCard
   readonly events: number[] = []
   readonly said: string[] = []
   readonly active: Active
@@ -75,7 +75,7 @@ class Pair {
 
   constructor(network: Network = GOOD, options: Partial<ActiveOptions> = {}) {
     this.network = network
-    this.card = new Card(1 << 19).format()
+    this.card = new TestCard(1 << 19).format()
     this.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
     publish(this.card)
     const all = { ...OPTIONS, ...options }

@@ -16,7 +16,7 @@ import {
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, type Sent, TestCard, type TestPeer } from '../../support/cards/test-card.ts'
 import {
   CLIENT,
   messagesOf,
@@ -34,8 +34,8 @@ const MTU = 1024
 const PSN = CLIENT.psn
 
 /** A card that publishes a region of bytes. */
-function served(form: number = mad.FORM_CAPABILITY): Card {
-  const card = new Card(1 << 19).format()
+function served(form: number = mad.FORM_CAPABILITY): TestCard {
+  const card = new TestCard(1 << 19).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   expect(publish(card, { form }).fault).toBe('PASS')
   return card
@@ -55,12 +55,12 @@ function reqWith(user: Uint8Array | null): Uint8Array {
   return reqFrame(CLIENT, { privateData })
 }
 
-function pairOf(number: number, psn: number): TestQueuePair {
+function pairOf(number: number, psn: number): TestPeer {
   return { number, peer: CLIENT.qpn, mtu: MTU, psn, operation: 0 }
 }
 
 /** Connected by a REQ. */
-function byReq(card: Card, user: Uint8Array | null): TestQueuePair {
+function byReq(card: TestCard, user: Uint8Array | null): TestPeer {
   const rep = repOf(card.serve(reqWith(user)))
   return pairOf(rep.qpn, rep.startingPsn)
 }
@@ -71,7 +71,7 @@ interface Connected {
 }
 
 /** CONNECT, by a client with those depths. */
-function connect(card: Card, { send, receive }: Depths): Connected {
+function connect(card: TestCard, { send, receive }: Depths): Connected {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
     putU32(body, mad.CONNECT_CLIENT_QP, CLIENT.qpn)
     putU32(body, mad.CONNECT_CLIENT_PSN, PSN)
@@ -82,7 +82,7 @@ function connect(card: Card, { send, receive }: Depths): Connected {
   })
 }
 
-function byConnect(card: Card, depths: Depths): TestQueuePair {
+function byConnect(card: TestCard, depths: Depths): TestPeer {
   const { body } = connect(card, depths)
   return pairOf(u32(body, mad.CONNECT_QP), u32(body, mad.CONNECT_FIRST_PSN))
 }
@@ -95,14 +95,14 @@ function sendsOf(sent: readonly Sent[]): number[] {
 /**
  * The client asks `count` times to be told; what the card sends before anything is acknowledged.
  */
-function asked(card: Card, qp: TestQueuePair, count: number): number[] {
+function asked(card: TestCard, qp: TestPeer, count: number): number[] {
   const frames = Array.from({ length: count }, (_, i) =>
     sendFrames(qp, dataOf(8, i), { solicited: true }),
   )
   return sendsOf(card.serve(...frames.flat()))
 }
 
-function acknowledge(card: Card, qp: TestQueuePair, index: number): number[] {
+function acknowledge(card: TestCard, qp: TestPeer, index: number): number[] {
   const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn: PSN + index }
   const aeth = { syndrome: ACK, msn: 1 }
   return sendsOf(card.serve(frameOf({ bth, aeth, payload: new Uint8Array(0) })))
@@ -111,7 +111,7 @@ function acknowledge(card: Card, qp: TestQueuePair, index: number): number[] {
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
 const WAYS = [
-  ['a REQ', (card: Card, depths: Depths) => byReq(card, userData(depths))],
+  ['a REQ', (card: TestCard, depths: Depths) => byReq(card, userData(depths))],
   ['CONNECT', byConnect],
 ] as const
 

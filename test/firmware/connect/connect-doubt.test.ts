@@ -22,13 +22,13 @@ import {
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import {
   CLIENT,
   type Client,
@@ -51,8 +51,8 @@ const SOURCE4 = 29
 const SOURCE6 = 37
 const DESTINATION6 = 53
 
-function served(form = mad.FORM_LIBRPMA): Card {
-  const card = new Card(1 << 19).format()
+function served(form = mad.FORM_LIBRPMA): TestCard {
+  const card = new TestCard(1 << 19).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   expect(publish(card, { form }).fault).toBe('PASS')
   return card
@@ -84,7 +84,7 @@ function takenBack(client: Client, guidHigh: number, guidLow: number): Uint8Arra
 
 describe('addresses of IPv6', () => {
   test('a packet for another address is not for us, one from another is not of the peer', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
     const qp = connectIpv6(card)
     const write = (psn: number): Uint8Array =>
@@ -147,10 +147,10 @@ test('a port that published nothing may be cleared all the same', () => {
 })
 
 test('X-3: a peer that has started again ends its own connections, and no otherâ€™s', () => {
-  const card = new Card(1 << 19).format()
+  const card = new TestCard(1 << 19).format()
   const region = card.provision({ name: 'orders' })
   publish(card, { name: 'orders', form: mad.FORM_CAPABILITY })
-  const connect = (n: number, guid: readonly number[], incarnation: number): TestQueuePair => {
+  const connect = (n: number, guid: readonly number[], incarnation: number): TestPeer => {
     const client = { ...CLIENT, localId: n, qpn: 0x500 + n }
     const req = reqOf(client, { guidHigh: guid[0]!, guidLow: guid[1]! })
     const block = { ...blankCapability(), features: 1, clientLow: n, incarnation }
@@ -160,7 +160,7 @@ test('X-3: a peer that has started again ends its own connections, and no otherâ
     card.serve(rtu(client, rep))
     return { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
   }
-  const serves = (qp: TestQueuePair): boolean =>
+  const serves = (qp: TestPeer): boolean =>
     persistAcks(card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))).length > 0
   const pairs = [connect(1, [1, 7], 1), connect(2, [1, 8], 1), connect(3, [2, 7], 1)]
   expect(pairs.map(serves)).toEqual([true, true, true])
@@ -179,7 +179,7 @@ test('P2-2: an announcement for which there is no room ends its connection, and 
     const qp = { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
     return { told: psn !== undefined, psn: psn ?? 0, qp }
   })
-  const serves = (qp: TestQueuePair): boolean =>
+  const serves = (qp: TestPeer): boolean =>
     card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1))).some(({ syndrome }) => syndrome === ACK)
   const all = [...new Array(INITIATORS).fill(true), false]
   expect(outcomes.map(({ told }) => told)).toEqual(all)

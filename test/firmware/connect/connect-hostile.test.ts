@@ -9,7 +9,7 @@ import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { blankCapability, writeCapability } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf } from '../../support/cards/card.ts'
+import { dataOf, TestCard } from '../../support/cards/test-card.ts'
 import {
   CLIENT,
   type Client,
@@ -107,7 +107,7 @@ function made(
 }
 
 test(`nothing stops and nothing is stored (seed ${SEED})`, () => {
-  const card = new Card(1 << 19).format()
+  const card = new TestCard(1 << 19).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   publish(card)
   card.idle()

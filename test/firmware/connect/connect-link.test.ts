@@ -34,7 +34,7 @@ import { putU16, u16 } from '../../../firmware/wire/bytes.ts'
 import { blankCapability, readCapability } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../../../firmware/wire/management.ts'
-import { FACTS } from '../../support/cards/card.ts'
+import { FACTS } from '../../support/cards/test-card.ts'
 import { CLIENT, CM_NAMES, idsFrame, reqFrame } from '../../support/wire/cm.ts'
 import { isRoce, writeIcrc } from '../../support/wire/frames.ts'
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { putU24, putU32, u24, u32 } from '../../../firmware/wire/bytes.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf } from '../../support/cards/card.ts'
+import { dataOf, TestCard } from '../../support/cards/test-card.ts'
 import { messagesOf, publish, repOf } from '../../support/wire/cm.ts'
 import { writeIcrc } from '../../support/wire/frames.ts'
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
@@ -42,8 +42,8 @@ function reqToCard(frame: Uint8Array): Uint8Array {
   return toCard(frame, (bytes) => bytes.set([10, 0, 0, 2], BODY_AT + 72 + 12))
 }
 
-function cardWith(port: number): Card {
-  const card = new Card(1 << 19).format()
+function cardWith(port: number): TestCard {
+  const card = new TestCard(1 << 19).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   publish(card, { port })
   return card

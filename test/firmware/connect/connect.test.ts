@@ -22,14 +22,14 @@ import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { blankPacket } from '../../../firmware/wire/packet.ts'
 import { batchSetting } from '../../support/cards/batch-card.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import {
   CLIENT,
   type Client,
@@ -49,15 +49,15 @@ import { frameOf, hexOf, overIpv6, writeIcrc } from '../../support/wire/frames.t
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 /** A card with a region of bytes, published for librpma. */
-function served(facts: Partial<Facts> = {}): Card {
-  const card = new Card(1 << 19, { facts }).format()
+function served(facts: Partial<Facts> = {}): TestCard {
+  const card = new TestCard(1 << 19, { facts }).format()
   card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   expect(publish(card).fault).toBe('PASS')
   return card
 }
 
 /** The queue pair that a REP granted. */
-function granted(rep: cm.CmRep, client: Client = CLIENT, mtu = 1024): TestQueuePair {
+function granted(rep: cm.CmRep, client: Client = CLIENT, mtu = 1024): TestPeer {
   return { number: rep.qpn, peer: client.qpn, mtu, psn: rep.startingPsn, operation: 0 }
 }
 
@@ -83,7 +83,7 @@ function attributes(sent: readonly Sent[]): number[] {
 }
 
 /** Does the queue pair take a WRITE? The PSN moves on if it does. */
-function serves(card: Card, qp: TestQueuePair, ipVersion: 4 | 6 = 4): boolean {
+function serves(card: TestCard, qp: TestPeer, ipVersion: 4 | 6 = 4): boolean {
   const bytes = card.open('bytes')
   const [answer] = card.serve(...writeFrames(qp, bytes, 64, dataOf(8, 1), { ipVersion }))
   return answer !== undefined && answer.syndrome === ACK
@@ -457,7 +457,7 @@ describe('what is refused', () => {
 
 describe('room', () => {
   /** Connects clients until one is refused; their REPs. */
-  function fill(card: Card, established: boolean): cm.CmRep[] {
+  function fill(card: TestCard, established: boolean): cm.CmRep[] {
     const reps: cm.CmRep[] = []
     for (let i = 0; i < QUEUE_PAIRS; i++) {
       const client = { ...CLIENT, localId: 1000 + i, qpn: 0x1000 + i }
@@ -555,8 +555,8 @@ describe('a client that shows its capability block', () => {
   }
 
   /** A card with a region of records, published in that form. */
-  function records(): Card {
-    const card = new Card(1 << 19).format()
+  function records(): TestCard {
+    const card = new TestCard(1 << 19).format()
     card.provision({ name: 'orders', slots: 8, capacity: 64 })
     expect(publish(card, { name: 'orders', form: mad.FORM_CAPABILITY }).fault).toBe('PASS')
     return card

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { neighbourChecksum } from '../../../firmware/wire/neighbour.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { framesOfCapture, hex, hexOf } from '../../support/wire/frames.ts'
 
 const GOLDEN = new URL('../../vectors/captures/rxe-std-golden-v4.pcap', import.meta.url)
@@ -22,7 +22,7 @@ const [REQUEST, REPLY] = framesOfCapture(new Uint8Array(readFileSync(GOLDEN))).f
 /** The same request, to a card of the usual addresses. */
 const USUAL = changed(changed(REQUEST, 0, 2, 0, 0, 0, 0, 2), 38, 10, 0, 0, 2)
 
-const usual = (): Card => new Card(1 << 18)
+const usual = (): TestCard => new TestCard(1 << 18)
 
 function changed(frame: Uint8Array, at: number, ...bytes: number[]): Uint8Array {
   const copy = frame.slice()
@@ -32,7 +32,7 @@ function changed(frame: Uint8Array, at: number, ...bytes: number[]): Uint8Array 
 
 describe('ARP', () => {
   test('a unicast re-probe of Linux is answered byte for byte as Linux answers', () => {
-    const card = new Card(1 << 18, {
+    const card = new TestCard(1 << 18, {
       facts: { mac: [0x52, 0x54, 0, 0, 0, 1], ipv4: [10, 9, 0, 1] },
     })
     card.serve(REQUEST)
@@ -95,7 +95,7 @@ describe('ARP', () => {
 })
 
 /** The faults that a card has counted. */
-function countersOf(card: Card): string[] {
+function countersOf(card: TestCard): string[] {
   return FAULTS.map(({ name }) => name).filter((name) => card.counter(name) > 0)
 }
 
@@ -170,13 +170,13 @@ describe('neighbour discovery', () => {
   })
 
   test('a solicitation to the group of our address is answered by an advertisement', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     card.serve(SOLICITATION)
     expect(card.plain.map(hexOf)).toEqual([hexOf(hex(ADVERTISEMENT))])
   })
 
   test('a unicast solicitation is answered alike', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     const frame = solicitation(38, ...OWN_IPV6)
     frame.set(OWN_MAC)
     card.serve(frame)
@@ -184,7 +184,7 @@ describe('neighbour discovery', () => {
   })
 
   test('without a link-layer option the answer goes to the frame’s source', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     const short = SOLICITATION.slice(0, 78)
     short[19] = 24
     short[56] = short[57] = 0
@@ -197,7 +197,7 @@ describe('neighbour discovery', () => {
   })
 
   test('who is about to take our address hears, with all nodes, that it is ours', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     // No source, and an option that then must not be one of the source.
     card.serve(solicitation(22, ...new Array(16).fill(0)))
     expect(card.plain).toEqual([])
@@ -235,7 +235,7 @@ describe('neighbour discovery', () => {
   ]
   for (const [name, frame, fault] of SILENT) {
     test(`a message ${name} is counted and not answered`, () => {
-      const card = new Card(1 << 18)
+      const card = new TestCard(1 << 18)
       card.serve(frame)
       expect(card.plain).toEqual([])
       expect(countersOf(card)).toEqual([fault])
@@ -244,7 +244,7 @@ describe('neighbour discovery', () => {
 
   test('a message cut at any byte is not answered', () => {
     for (let length = 0; length < SOLICITATION.length; length++) {
-      const card = new Card(1 << 18)
+      const card = new TestCard(1 << 18)
       card.serve(SOLICITATION.slice(0, length))
       expect(card.plain).toEqual([])
       expect(countersOf(card)).toHaveLength(1)

@@ -17,8 +17,14 @@ import {
   statuses as statusesOf,
   upTo,
 } from '../../support/cards/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/cards/card.ts'
 import { failFence } from '../../support/cards/fences.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { LINE_BYTES } from '../../support/judges/oracle.ts'
 import { type Setting, slotOffset } from '../../support/wire/requests.ts'
 
@@ -35,7 +41,7 @@ const SLOTS = Array.from({ length: BURST_FRAMES }, (_, slot) => slot)
 
 /** A region of which every record holds its older data. */
 function setting(): Setting {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const region = card.provision({ slots: BURST_FRAMES })
   const qp = card.connect(4096, 0, CLIENT)
   const made = { card, region, qp }
@@ -62,7 +68,7 @@ function writeAll({ card, region, qp }: Setting, wait: number, data = newer): nu
 }
 
 /** Who is shown which version: `new`, `old`, or something else. */
-function shown(card: Card): string[] {
+function shown(card: TestCard): string[] {
   const [qp, region] = [card.connect(), card.open()]
   return SLOTS.map((slot) => {
     const bytes = card.read(qp, region, slot, VIEW_DATA, 64)
@@ -77,9 +83,9 @@ function all<T>(value: T): T[] {
 }
 
 /** A card that starts on what is durable. */
-function rebooted({ card }: Setting): Card {
+function rebooted({ card }: Setting): TestCard {
   const content = card.nvdimm.durable.slice()
-  return new Card(new Nvdimm({ bytes: content.length, content }))
+  return new TestCard(new Nvdimm({ bytes: content.length, content }))
 }
 
 /** What a repetition of that operation hears on another connection. */
@@ -148,7 +154,7 @@ test.each([0, 1, 15, LAST])('P4-8: of a batch in order record %i is refused: up 
 })
 
 test.each([0, LAST, LAST + 1, 36])('P4-8: a batch of two groups, record %i is refused', (at) => {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const region = card.provision({ slots: 40 })
   const qp = card.connect(4096, 0, CLIENT)
   card.nvdimm.refuseWrites(slotOffset(region, 0, at) / LINE_BYTES)

@@ -40,14 +40,6 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
-import {
-  Card,
-  dataOf,
-  persistAcks,
-  persistFrames,
-  type TestQueuePair,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { atFence, failFence } from '../../support/cards/fences.ts'
 import {
   believe,
@@ -60,6 +52,14 @@ import {
   placed,
   say,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  TestCard,
+  type TestPeer,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { localQueue, play, record } from '../../support/queues/local-queue.ts'
 import { sendFrames, slotOffset } from '../../support/wire/requests.ts'
 
@@ -74,14 +74,14 @@ const IN_DOUBT = 0x8f
 type Named = readonly [region: number, slot: number]
 
 interface Setting {
-  readonly card: Card
+  readonly card: TestCard
   readonly regions: readonly TestRegion[]
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 }
 
 /** Nine regions, the first of which has many slots: so many that their low bytes come again. */
 function setting(): Setting {
-  const card = new Card(1 << 20).format()
+  const card = new TestCard(1 << 20).format()
   const regions = Array.from({ length: 9 }, (_, i) => {
     return card.provision({ name: `r${i}`, slots: i === 0 ? 520 : i === 1 ? 300 : 40, capacity: 8 })
   })
@@ -282,7 +282,7 @@ describe('a group of records of the host and of the card', () => {
 })
 
 /** Lanes that say something. */
-function lanesSet({ nvdimm }: Card): number[] {
+function lanesSet({ nvdimm }: TestCard): number[] {
   return upTo(LANES).filter((lane) => {
     const at = LANES_AT + lane * LINE_BYTES
     return nvdimm.live.slice(at, at + LINE_BYTES).some((byte) => byte !== 0)
@@ -378,7 +378,7 @@ test('X-1, D-4: a level is acknowledged behind the fence of its last copy, and n
 })
 
 test('D-4: each record of a group is stored in as many copies as its region has', () => {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const regions = [2, 3, 4, 2].map((copies, i) => {
     return card.provision({ name: `r${i}`, slots: 2, capacity: 8, copies })
   })
@@ -406,7 +406,7 @@ test('H7: lanes that could not be cleared at the start have no record until the 
   const { nvdimm } = batchSetting({ slots: BURST_FRAMES }).card
   const part = new Nvdimm({ bytes: nvdimm.bytes, content: nvdimm.live.slice() })
   for (const lane of [0, 2]) part.refuseWrites(LANES_AT / LINE_BYTES + lane)
-  const card = new Card(part)
+  const card = new TestCard(part)
   const made = { card, regions: [card.open()], qp: card.connect() }
   const some = (count: number): Named[] => upTo(count).map((slot): Named => [0, slot])
   expect(sizesOf(made, framesOf(made, some(3)))).toEqual([3])
@@ -460,7 +460,7 @@ test('P1-11: the others of a group go on where the medium refuses the phase of o
 })
 
 /** How long a record is, by what its first copy says. */
-function imageLength({ nvdimm }: Card, slot: number, region: TestRegion): number {
+function imageLength({ nvdimm }: TestCard, slot: number, region: TestRegion): number {
   const at = slotOffset(region, 0, slot)
   return new DataView(nvdimm.live.buffer, nvdimm.live.byteOffset + at).getUint32(28, true)
 }
@@ -552,7 +552,7 @@ describe('the power goes in a group of records of the host, and the host answers
   interface Cut {
     /** The host as the next start finds it. */
     readonly away: HostMemory
-    readonly card: Card
+    readonly card: TestCard
     readonly silence: (...slots: readonly number[]) => void
   }
 
@@ -579,7 +579,7 @@ describe('the power goes in a group of records of the host, and the host answers
     return { card, away, silence }
   }
 
-  function shown(card: Card): string[] {
+  function shown(card: TestCard): string[] {
     const [reader, region] = [card.connect(), card.open()]
     return upTo(3).map((slot) => {
       const bytes = card.read(reader, region, slot, VIEW_DATA, 64)

@@ -40,15 +40,15 @@ import {
   RECORDS_AT,
 } from '../../support/cards/bytes-card.ts'
 import {
-  Card,
   callOf,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { Stranger } from '../../support/peers/strangers.ts'
 import { madFrame } from '../../support/wire/cm.ts'
 import { frameOf } from '../../support/wire/frames.ts'
@@ -286,7 +286,7 @@ test('H7: of two queue pairs that read unreadable lines in one list each hears i
 test('P1-11, X-1: where no lane is clear a plain WRITE of a record is not acknowledged', () => {
   const before = bytesCard()
   for (let lane = 0; lane < LANES; lane++) before.card.nvdimm.refuseWrites(LANES_AT / LINE + lane)
-  const card = new Card(before.card.nvdimm)
+  const card = new TestCard(before.card.nvdimm)
   const [qp, region] = [card.connect(), card.open()]
   const sent = card.serve(...writeFrames(qp, region, 0, fresh(1), { vaHigh: 1 }))
   expect(naks(sent)).toEqual([NAK_OPERATIONAL])
@@ -493,7 +493,7 @@ describe('SENDs that are to be confirmed', () => {
     const peers = [new Stranger(card, 11), new Stranger(card, 12)]
     const isReady = (sent: readonly Sent[]): boolean =>
       !sent.some(({ syndrome }) => syndrome > ACK && syndrome < 0x60)
-    const waiting: { peer: Stranger; qp: TestQueuePair; told: Sent }[] = []
+    const waiting: { peer: Stranger; qp: TestPeer; told: Sent }[] = []
     for (let i = 0; i < INITIATORS; i++) {
       const peer = peers[i % 2]!
       const qp = peer.connect()

@@ -11,14 +11,14 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
 import { BYTES_AT, bytesCard } from '../../support/cards/bytes-card.ts'
 import {
-  type Card,
   dataOf,
   persistAcks,
   persistFrames,
   type Sent,
-  type TestQueuePair,
+  type TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { lines, setting, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const MTU = 256
@@ -27,8 +27,8 @@ const OLD = dataOf(64, 1)
 const NEW = dataOf(64, 2)
 
 interface Scene {
-  readonly card: Card
-  readonly qp: TestQueuePair
+  readonly card: TestCard
+  readonly qp: TestPeer
   /** Its record 0 takes no store. */
   readonly refusing: TestRegion
   readonly other: TestRegion
@@ -48,7 +48,7 @@ function expectSilence(sent: readonly Sent[], psn: number): void {
 }
 
 /** All room for messages of several packets is free: so many peers gather one at a time. */
-function expectRoom(card: Card, other: TestRegion): void {
+function expectRoom(card: TestCard, other: TestRegion): void {
   const halves = Array.from({ length: STAGING_BUFFERS }, () => {
     return persistFrames(card.connect(MTU), other, 2, dataOf(LONG, 3))
   })

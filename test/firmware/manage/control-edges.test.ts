@@ -15,14 +15,14 @@ import { get64, put64 } from '../../../firmware/manage/call.ts'
 import { DATA_AT, LANES_AT } from '../../../firmware/medium/superblock.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, regionOf } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, regionOf, TestCard } from '../../support/cards/test-card.ts'
 import { partOf } from '../../support/crash/explorer.ts'
 import { TWO } from '../../support/crash/superblock-pages.ts'
 import { QueueHost } from '../../support/queues/queue-host.ts'
 
 const STRICT = 2
 
-function stateOf(card: Card): string {
+function stateOf(card: TestCard): string {
   const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
   return body[mad.PART_STATE] === mad.STATE_SERVING ? 'serves' : FAULTS[body[mad.PART_FAULT]!]!.name
 }
@@ -39,7 +39,7 @@ function fenceWatch(told: (fence: number) => void): Watch {
 
 describe('a part that fails', () => {
   test('D-13: a scan of a part that closed is refused, and reads nothing', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision()
     const qp = card.connect(4096)
     card.nvdimm.fencesToFail = 1
@@ -51,7 +51,7 @@ describe('a part that fails', () => {
   })
 
   test('D-13: a start does not serve if any of its fences fails; the next one does', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision()
     const qp = card.connect(4096, 0, 7)
     // Cut before F4: copy A is durable, the lane says B, and the table does not know it.
@@ -66,13 +66,13 @@ describe('a part that fails', () => {
       const failing = fenceWatch((fence) => {
         if (fence === k) part.fencesToFail = 1
       })
-      const state = stateOf(new Card(part, { watch: failing }))
+      const state = stateOf(new TestCard(part, { watch: failing }))
       if (state === 'serves') {
         expect(k).toBeGreaterThan(4)
         return
       }
       expect([k, state]).toEqual([k, 'FLUSH'])
-      const again = new Card(new Nvdimm({ bytes: content.length, content: part.durable }))
+      const again = new TestCard(new Nvdimm({ bytes: content.length, content: part.durable }))
       expect(again.read(again.connect(4096), again.open('records'), 0, 0, 64)).toEqual(
         dataOf(64, 1),
       )
@@ -80,7 +80,7 @@ describe('a part that fails', () => {
   })
 
   test('D-13: a start with any one store that the board fails: the next one finds all', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision()
     const qp = card.connect(4096, 0, 7)
     // Cut before F3: the lane is in use.
@@ -99,9 +99,9 @@ describe('a part that fails', () => {
         // It takes eight bytes only: the board refuses it, and it is no error of the medium.
         replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
       }
-      seen.add(stateOf(new Card(part, { watch: failing })))
+      seen.add(stateOf(new TestCard(part, { watch: failing })))
       whole = stores < k
-      const again = new Card(new Nvdimm({ bytes: content.length, content: part.durable }))
+      const again = new TestCard(new Nvdimm({ bytes: content.length, content: part.durable }))
       expect(again.read(again.connect(4096), again.open('records'), 0, 0, 64)).toEqual(
         dataOf(64, 1),
       )
@@ -112,7 +112,7 @@ describe('a part that fails', () => {
   test('D-13: so it does where a copy and the table of operations have to be written', () => {
     const content = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB).durable
     const recordIn = (bytes: Uint8Array): Uint8Array | null => {
-      const card = new Card(new Nvdimm({ bytes: bytes.length, content: bytes }))
+      const card = new TestCard(new Nvdimm({ bytes: bytes.length, content: bytes }))
       const region = regionOf(card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION))
       return card.read(card.connect(4096), region, 0, 0, 64)
     }
@@ -125,7 +125,7 @@ describe('a part that fails', () => {
       const failing: Watch = {
         replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
       }
-      states.push(stateOf(new Card(part, { watch: failing })))
+      states.push(stateOf(new TestCard(part, { watch: failing })))
       whole = stores < k
       expect(recordIn(part.durable)).toEqual(record)
     }
@@ -135,13 +135,13 @@ describe('a part that fails', () => {
   })
 
   test('D-13: a region whose very first line is refused is not made', () => {
-    const card = new Card(1 << 20).format()
+    const card = new TestCard(1 << 20).format()
     card.nvdimm.refuseWrites(DATA_AT / LINE_BYTES)
     expect(() => card.provision({ slots: 8, capacity: 64 })).toThrow('MEDIA')
   })
 
   test('D-13: a region whose making is refused in its midst is not there afterwards', () => {
-    const card = new Card(1 << 20).format()
+    const card = new TestCard(1 << 20).format()
     const lines = card.nvdimm.bytes / LINE_BYTES
     const shape = { slots: 2000, capacity: 64 }
     // The first slots are written in lists of their own, before the line that refuses.
@@ -164,7 +164,7 @@ test('a size has 64 bits, the upper word first: none is cut short', () => {
 
 describe('calls that come again, and differ', () => {
   test('a region of that name, but elsewhere or of other flags, is another one', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const bytes = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096 }
     expect(card.tryProvision({ ...bytes, flags: 0x8000 }).fault).toBe('REQUEST')
     expect(card.tryProvision(bytes).fault).toBe('PASS')
@@ -174,7 +174,7 @@ describe('calls that come again, and differ', () => {
   })
 
   test('ATTACH takes an IPv6 address, of sixteen bytes', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const attach = (last: number): string =>
       card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
         body.set(new TextEncoder().encode('far'), mad.REGION_NAME)
@@ -188,7 +188,7 @@ describe('calls that come again, and differ', () => {
   })
 
   test('CONNECT finds a connection of before by its numbers, but never one of the own host', () => {
-    const card = new Card(1 << 18, { ram: new HostRam(1 << 20) })
+    const card = new TestCard(1 << 18, { ram: new HostRam(1 << 20) })
     card.format()
     const host = new QueueHost(card).init()
     const cq = host.createCq(16)

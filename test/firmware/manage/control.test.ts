@@ -14,21 +14,21 @@ import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_SEND_ONLY, UD_SEND_ONLY, UD_SEND_ONLY_IMM } from '../../../firmware/wire/opcode.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   type RegionShape,
   readFrame,
-} from '../../support/cards/card.ts'
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { type FrameParts, frameOf, hexOf } from '../../support/wire/frames.ts'
 import { contentOf, firstDifference, PATH_MTUS, slotOffset } from '../../support/wire/requests.ts'
 
 const { METHOD_GET, METHOD_SET } = mad
 const SEED = Number(process.env.SEED ?? 1)
 
-function formatted(bytes = 1 << 18): Card {
-  return new Card(bytes).format()
+function formatted(bytes = 1 << 18): TestCard {
+  return new TestCard(bytes).format()
 }
 
 /** The frame of a control call, any part of it as the test wants it. */
@@ -61,7 +61,7 @@ function named(name: string): (body: Uint8Array) => void {
 }
 
 /** A card with one record that is lost: both copies are unreadable, and a scan has found it. */
-function cardWithLoss(): { card: Card; id: number } {
+function cardWithLoss(): { card: TestCard; id: number } {
   const card = formatted()
   const region = card.provision()
   for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 3) / 64)
@@ -185,7 +185,7 @@ describe('the datagram', () => {
 
 describe('the part', () => {
   test('a blank part says so, and takes FORMAT and nothing else', () => {
-    const card = new Card()
+    const card = new TestCard()
     const before = contentOf(card)
     expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_BLANK)
     expect(FAULTS[card.status()[mad.PART_FAULT]!]!.name).toBe('BLANK')
@@ -208,12 +208,12 @@ describe('the part', () => {
 
   test('FORMAT gives the device the id that is asked for, or one of its own', () => {
     const own = [
-      new Card().format(),
-      new Card(1 << 18, { facts: { entropy: [9, 8, 7, 6, 5, 4, 3, 2] } }).format(),
+      new TestCard().format(),
+      new TestCard(1 << 18, { facts: { entropy: [9, 8, 7, 6, 5, 4, 3, 2] } }).format(),
     ]
     const ids = own.map((card) => hexOf(card.status().slice(mad.PART_DEVICE_ID, 24)))
     expect(ids[0]).not.toBe(ids[1])
-    const card = new Card()
+    const card = new TestCard()
     const id = dataOf(16, 1)
     const fill = (body: Uint8Array): void => body.set(id)
     const first = card.must(METHOD_SET, mad.ATTRIBUTE_FORMAT, fill)
@@ -236,7 +236,7 @@ describe('the part', () => {
 
   test('a foreign part is refused, answers STATUS and COUNTERS, and is never formatted', () => {
     const content = new Uint8Array(1 << 16).fill(0x55)
-    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
     expect(card.manage(METHOD_SET, mad.ATTRIBUTE_FORMAT).fault).toBe('FOREIGN')
     expect(card.manage(METHOD_GET, mad.ATTRIBUTE_OPEN, named('x')).fault).toBe('NOT_SERVING')
@@ -256,14 +256,14 @@ describe('the part', () => {
     expect(u32(body, mad.PART_NVDIMM_BYTES_LOW)).toBe(1 << 19)
     expect(u32(body, mad.PART_PATH_MTU)).toBe(4096)
     expect(u32(body, mad.PART_FORMAT_VERSION)).toBe(FORMAT_VERSION)
-    const again = new Card(card.nvdimm)
+    const again = new TestCard(card.nvdimm)
     expect(u32(again.status(), mad.PART_INCARNATION)).toBe(2)
   })
 
   test('a part that is not armed at the start is not served, written or formatted', () => {
     const nvdimm = new Nvdimm({ bytes: 1 << 16 })
     nvdimm.armed = false
-    const card = new Card(nvdimm)
+    const card = new TestCard(nvdimm)
     expect(card.manage(METHOD_SET, mad.ATTRIBUTE_FORMAT).fault).toBe('NOT_ARMED')
     expect(FAULTS[card.status()[mad.PART_FAULT]!]!.name).toBe('NOT_ARMED')
     expect(firstDifference(contentOf(card), new Uint8Array(1 << 16))).toBe(-1)
@@ -382,7 +382,7 @@ describe('regions', () => {
     for (let i = 0; i < REGIONS; i++) card.provision({ name: `r${i}`, slots: 1 })
     expect(card.tryProvision({ name: 'more', slots: 1 }).fault).toBe('REGIONS_FULL')
     expect(card.tryProvision({ name: 'r5', slots: 1 }).fault).toBe('PASS')
-    const again = new Card(card.nvdimm)
+    const again = new TestCard(card.nvdimm)
     for (let i = 0; i < REGIONS; i++) {
       const body = again.must(METHOD_GET, mad.ATTRIBUTE_REGION, undefined, i)
       expect(hexOf(body.slice(0, 3))).toBe(hexOf(new TextEncoder().encode(`r${i}\0`)).slice(0, 6))
@@ -400,7 +400,7 @@ describe('regions', () => {
     expect(card.provision({ name: long }).id).toBe(1)
     expect(card.tryProvision({ name: 'x'.repeat(31), slots: 1 }).fault).toBe('PASS')
     expect(card.provision({ name: 'Größe Ω', slots: 2 }).id).toBe(3)
-    const again = new Card(card.nvdimm)
+    const again = new TestCard(card.nvdimm)
     expect(again.open('Größe Ω').slots).toBe(2)
     expect(again.manage(METHOD_GET, mad.ATTRIBUTE_OPEN, named('x')).fault).toBe('NO_REGION')
   })
@@ -418,7 +418,7 @@ describe('regions', () => {
 
 describe('connections', () => {
   function connect(
-    card: Card,
+    card: TestCard,
     peer: number,
     client: number,
     mtu: number,
@@ -442,7 +442,7 @@ describe('connections', () => {
     for (const mtu of PATH_MTUS) {
       const card = formatted()
       expect(u16(connect(card, 0x100, 7, mtu).body, mad.CONNECT_GRANTED_MTU)).toBe(mtu)
-      const narrow = new Card(1 << 18, { facts: { pathMtu: 1024 } }).format()
+      const narrow = new TestCard(1 << 18, { facts: { pathMtu: 1024 } }).format()
       const granted = u16(connect(narrow, 0x100, 7, mtu).body, mad.CONNECT_GRANTED_MTU)
       expect(granted).toBe(Math.min(mtu, 1024))
     }
@@ -461,7 +461,7 @@ describe('connections', () => {
   })
 
   /** A READ of nothing: the queue pair is in use from then on. */
-  function useOnce(card: Card, body: Uint8Array): void {
+  function useOnce(card: TestCard, body: Uint8Array): void {
     const number = u32(body, mad.CONNECT_QP)
     const psn = u32(body, mad.CONNECT_FIRST_PSN)
     const qp = { number, peer: 0, mtu: 256, psn, operation: 0 }
@@ -508,7 +508,7 @@ describe('connections', () => {
     const old = card.connect()
     const frames = [0, 1].flatMap((slot) => persistFrames(old, region, slot, dataOf(8, slot)))
     card.serve(...frames)
-    const again = new Card(card.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
+    const again = new TestCard(card.nvdimm, { facts: { entropy: [8, 7, 6, 5, 4, 3, 2, 1] } })
     again.connect()
     const before = contentOf(again)
     expect(again.serve(...frames)).toEqual([])
@@ -595,7 +595,7 @@ describe('report, counters, scan, settle', () => {
     }
   })
 
-  function settle(card: Card, id: number, record: number): { fault: string; body: Uint8Array } {
+  function settle(card: TestCard, id: number, record: number): { fault: string; body: Uint8Array } {
     return card.manage(METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
       putU32(body, mad.SETTLE_REGION, id)
       putU32(body, mad.SETTLE_RECORD, record)
@@ -615,7 +615,7 @@ describe('report, counters, scan, settle', () => {
     ])
     const blank = new Uint8Array(64)
     expect(card.read(card.connect(), card.open(), 3, 0, 64)).toEqual(blank)
-    const again = new Card(card.nvdimm)
+    const again = new TestCard(card.nvdimm)
     const [qp, region] = [again.connect(), again.open()]
     expect(again.read(qp, region, 3, 0, 64)).toEqual(blank)
     const [receipt] = persistAcks(again.serve(...persistFrames(qp, region, 3, dataOf(8, 2))))

@@ -24,7 +24,7 @@ import {
   STATUS_RESET,
   STATUS_UNAVAILABLE,
 } from '../../../firmware/wire/memory-status.ts'
-import { dataOf, persistFrames, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, type TestPeer } from '../../support/cards/test-card.ts'
 import { callOf, sendCall, takeAnswers } from '../../support/queues/queue-calls.ts'
 import { elementOf } from '../../support/queues/queue-host.ts'
 import {
@@ -50,7 +50,7 @@ const SEED = Number(process.env.PERDURE_SEED ?? 528)
 interface Setting {
   readonly host: OnDemandHost
   readonly region: OnDemand
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 }
 
 function begun(fields: OnDemandFields = {}): Setting {
@@ -833,7 +833,7 @@ describe('D-12: how it ends', () => {
       host.reads(qp, region, PAGE_BYTES - 8, 16),
       host.reads(other, region, 0, 16),
     )
-    const by = (pair: TestQueuePair): string[] =>
+    const by = (pair: TestPeer): string[] =>
       lines(
         sent.filter(({ packet }) => packet.destQp === pair.peer),
         pair.psn - 1,

@@ -10,7 +10,7 @@ import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
 import { start } from '../../../firmware/main.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, FACTS, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, FACTS, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
 const BYTES = 1 << 16
@@ -30,7 +30,7 @@ function started(content: Uint8Array, mark: (part: Nvdimm) => void = () => {}): 
   const nvdimm = made()
   const facts = { ...FACTS, nvdimmBytes: nvdimm.bytes, dirtyShutdowns: nvdimm.dirtyShutdowns }
   const { report } = start(new EmulatedMachine({ facts, nvdimm, transmit: () => {} }))
-  const status = new Card(made()).status()
+  const status = new TestCard(made()).status()
   const state = mad.STATE_NAMES[status[mad.PART_STATE]!]!
   const serves = state === 'serving' || state === 'failedClosed'
   const format = serves ? u32(status, mad.PART_FORMAT_VERSION) : 0
@@ -42,7 +42,7 @@ function started(content: Uint8Array, mark: (part: Nvdimm) => void = () => {}): 
 
 /** A part of four records; what a cut left of its second slot, nothing can tell. */
 const { content: SERVED, second: SECOND } = (() => {
-  const card = new Card(BYTES).format()
+  const card = new TestCard(BYTES).format()
   const region = card.provision({ slots: 4 })
   const qp = card.connect()
   for (let i = 0; i < 4; i++) card.serve(...persistFrames(qp, region, i, dataOf(64, i)))

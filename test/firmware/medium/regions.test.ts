@@ -25,7 +25,7 @@ import {
   WRITE_PERSIST,
 } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, readFrame } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
 import { contentOf, firstDifference, writeFrames } from '../../support/wire/requests.ts'
 
 function regionWith(fields: Partial<Region>): Region {
@@ -181,11 +181,11 @@ describe('finding a region', () => {
 })
 
 describe('keys on the wire (N15)', () => {
-  const boot = (card: Card, entropy: number[]): Card =>
-    new Card(card.nvdimm, { facts: { entropy } })
+  const boot = (card: TestCard, entropy: number[]): TestCard =>
+    new TestCard(card.nvdimm, { facts: { entropy } })
 
   test('a key is drawn again at every power-on, and the old one names nothing', () => {
-    let card = new Card().format()
+    let card = new TestCard().format()
     let region = card.provision()
     const keys = [region.rkey]
     for (let i = 1; i <= 20; i++) {
@@ -206,7 +206,7 @@ describe('keys on the wire (N15)', () => {
   })
 
   test('the upper 27 bits of keys are all used', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     let ones = 0
     let zeros = 0
     for (let i = 0; i < REGIONS; i++) {
@@ -220,7 +220,7 @@ describe('keys on the wire (N15)', () => {
   })
 
   test('the key of the check code stays with the region permanently', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const { key } = card.provision()
     expect(boot(card, [5, 5, 5, 5, 5, 5, 5, 5]).open().key).toEqual(key)
   })
@@ -230,7 +230,7 @@ describe('rights and domains on the wire (N15)', () => {
   type Operation = 'persist' | 'write' | 'read'
 
   function askFor(operation: Operation, kind: number, mine: number, theirs: number): string {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ kind, length: 4096, domain: theirs })
     const qp = card.connect(4096, mine)
     const before = contentOf(card)

@@ -17,7 +17,7 @@ import {
   incarnationOf,
   LANES_AT,
 } from '../../../firmware/medium/superblock.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { readSuperblock } from '../../support/judges/oracle.ts'
 
 const SAME = { entropy: [5, 5, 5, 5, 5, 5, 5, 5] }
@@ -25,7 +25,7 @@ const LIVES = 12
 
 /** A part that is formatted and has a region: nobody has been started on it since. */
 function formatted(): Nvdimm {
-  const card = new Card(1 << 18, { facts: SAME }).format()
+  const card = new TestCard(1 << 18, { facts: SAME }).format()
   card.provision({ slots: 4, capacity: 64 })
   return card.nvdimm
 }
@@ -45,7 +45,7 @@ describe('D-12: a save fails behind every start, and takes back that it was', ()
     const superblock = part.durable.slice(0, LANES_AT)
     const handed: number[][] = [[], [], [], []]
     for (let life = 0; life < LIVES; life++) {
-      const card = new Card(part, { facts: SAME })
+      const card = new TestCard(part, { facts: SAME })
       const qp = card.connect()
       const { incarnation } = readSuperblock(part.durable)!
       const values = [card.open().rkey, qp.number, qp.psn, incarnation]
@@ -59,12 +59,12 @@ describe('D-12: a save fails behind every start, and takes back that it was', ()
   test('I3: what is written then is newer than what was, and is acknowledged for good', () => {
     const first = formatted()
     const superblock = first.durable.slice(0, LANES_AT)
-    const before = new Card(first)
+    const before = new TestCard(first)
     const region = before.open()
     const qp = before.connect()
     for (let i = 0; i < 3; i++) before.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
     before.idle()
-    const card = new Card(takenBack(first, superblock))
+    const card = new TestCard(takenBack(first, superblock))
     let told = new Uint8Array()
     card.machine.observe({
       onCommand: (_, op) => {
@@ -75,7 +75,7 @@ describe('D-12: a save fails behind every start, and takes back that it was', ()
     expect(persistAcks(card.serve(...frames))).toMatchObject([{ status: 0, copies: 1 }])
     const part = new Nvdimm({ bytes: told.length, content: told })
     part.dirtyShutdowns = card.nvdimm.dirtyShutdowns
-    const after = new Card(part)
+    const after = new TestCard(part)
     expect(after.read(after.connect(), after.open(), 0, 0, 64)).toEqual(dataOf(64, 9))
   })
 })

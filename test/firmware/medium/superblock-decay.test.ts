@@ -17,7 +17,7 @@ import { SCRUB_TURNS } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { LINE_BYTES, PAGE_BYTES, readSuperblock, sealPage } from '../../support/judges/oracle.ts'
 
 const RECORD = dataOf(64, 1)
@@ -28,7 +28,7 @@ const INCARNATION_LAST = 2 ** 20 - 2
 
 /** A part with one record in three copies, acknowledged in two. */
 const CONTENT = ((): Uint8Array => {
-  const card = new Card(PART_BYTES).format()
+  const card = new TestCard(PART_BYTES).format()
   const region = card.provision({ slots: 2, copies: 3 })
   const [ack] = persistAcks(
     card.serve(...persistFrames(card.connect(), region, 0, RECORD, { wait: 2 })),
@@ -39,8 +39,8 @@ const CONTENT = ((): Uint8Array => {
 })()
 
 /** It serves again, and both pages are whole. */
-function served(): Card {
-  return new Card(new Nvdimm({ bytes: PART_BYTES, content: CONTENT }))
+function served(): TestCard {
+  return new TestCard(new Nvdimm({ bytes: PART_BYTES, content: CONTENT }))
 }
 
 function lineOf(page: number, at: number): number {
@@ -48,13 +48,13 @@ function lineOf(page: number, at: number): number {
 }
 
 /** The state of the part, or the fault that it names. */
-function stateOf(card: Card): string {
+function stateOf(card: TestCard): string {
   const status = card.status()
   const fault = FAULTS[status[mad.PART_FAULT]!]!.name
   return fault === 'PASS' && status[mad.PART_STATE] === mad.STATE_SERVING ? 'serving' : fault
 }
 
-function pagesOf(card: Card): { whole: number; mended: number } {
+function pagesOf(card: TestCard): { whole: number; mended: number } {
   const status = card.status()
   return {
     whole: u32(status, mad.PART_SUPERBLOCK_WHOLE),
@@ -63,7 +63,7 @@ function pagesOf(card: Card): { whole: number; mended: number } {
 }
 
 /** Makes a region. False if the power went meanwhile. */
-function provisioned(card: Card): boolean {
+function provisioned(card: TestCard): boolean {
   try {
     card.provision({ name: 'more', slots: 1 })
   } catch (error) {
@@ -72,13 +72,13 @@ function provisioned(card: Card): boolean {
   return !card.machine.dead
 }
 
-function expectRecord(card: Card): void {
+function expectRecord(card: TestCard): void {
   const read = card.read(card.connect(), card.open(), 0, VIEW_DATA, RECORD.length)
   expect(Buffer.from(read!)).toEqual(Buffer.from(RECORD))
 }
 
 /** Idle time, until what describes the part had its turn. */
-function scrubbed(card: Card): void {
+function scrubbed(card: TestCard): void {
   for (let i = 0; i < SCRUB_TURNS; i++) card.idle()
 }
 
@@ -95,7 +95,7 @@ describe.each([0, 1])('R1-C8: page %i decays while the part serves', (page) => {
         last = provisioned(card)
         if (!card.machine.dead) card.machine.die()
         cut(card.nvdimm, { random: new Random(points) })
-        const next = new Card(card.nvdimm)
+        const next = new TestCard(card.nvdimm)
         expect(stateOf(next)).toBe('serving')
         expectRecord(next)
       }
@@ -130,7 +130,7 @@ describe.each([0, 1])('R1-C8: page %i decays while the part serves', (page) => {
     expect(stateOf(card)).toBe('FLUSH')
     card.machine.die()
     cut(card.nvdimm, { random: new Random(1), strategy: 'none' })
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(stateOf(next)).toBe('serving')
     expect(pagesOf(next).whole).toBe(2)
     expectRecord(next)
@@ -144,7 +144,7 @@ describe.each([0, 1])('R1-C8: page %i decays while the part serves', (page) => {
     expect(pagesOf(card)).toEqual({ whole: 2, mended: 0 })
     card.machine.die()
     cut(card.nvdimm, { random: new Random(1) })
-    expect(stateOf(new Card(card.nvdimm))).toBe('serving')
+    expect(stateOf(new TestCard(card.nvdimm))).toBe('serving')
   })
 
   test('R1-A10: a line of it takes no stores: a start serves for reading, and says so', () => {
@@ -153,7 +153,7 @@ describe.each([0, 1])('R1-C8: page %i decays while the part serves', (page) => {
     cut(card.nvdimm, { random: new Random(1) })
     card.nvdimm.refuseWrites(lineOf(page, 0))
     for (let start = 0; start < 3; start++) {
-      const next = new Card(card.nvdimm)
+      const next = new TestCard(card.nvdimm)
       expect(stateOf(next)).toBe('SUPERBLOCK')
       expect(next.status()[mad.PART_STATE]).toBe(mad.STATE_FAILED_CLOSED)
       expect(pagesOf(next).whole).toBe(1)
@@ -202,14 +202,14 @@ function nearlyOver(): Nvdimm {
 
 test('R1-E6: behind its last incarnation a part serves for reading, and says so', () => {
   const nvdimm = nearlyOver()
-  const last = new Card(nvdimm)
+  const last = new TestCard(nvdimm)
   expect(stateOf(last)).toBe('serving')
   const newer = dataOf(64, 2)
-  const send = (to: Card): { status: number } =>
+  const send = (to: TestCard): { status: number } =>
     persistAcks(to.serve(...persistFrames(to.connect(), to.open(), 0, newer, { wait: 2 })))[0]!
   expect(send(last).status).toBe(0)
   for (let start = 0; start < 3; start++) {
-    const next = new Card(nvdimm)
+    const next = new TestCard(nvdimm)
     expect(stateOf(next)).toBe('SUPERBLOCK')
     expect(readSuperblock(nvdimm.durable)!.incarnation).toBe(INCARNATION_LAST)
     expect(Buffer.compare(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)!, newer)).toBe(0)
@@ -223,16 +223,16 @@ test('R1-E6: behind its last incarnation a part serves for reading, and says so'
 test('R1-E6: nor does a save that failed, and took the last one back, have it come again', () => {
   const nvdimm = nearlyOver()
   const before = nvdimm.durable.slice(0, 2 * PAGE_BYTES)
-  const last = new Card(nvdimm)
+  const last = new TestCard(nvdimm)
   const newer = dataOf(64, 2)
-  const send = (to: Card): { status: number } =>
+  const send = (to: TestCard): { status: number } =>
     persistAcks(to.serve(...persistFrames(to.connect(), to.open(), 0, newer, { wait: 2 })))[0]!
   expect(send(last).status).toBe(0)
   last.machine.die()
   cut(nvdimm, { random: new Random(1), strategy: 'none' })
   const content = nvdimm.durable.slice()
   content.set(before)
-  const next = new Card(new Nvdimm({ bytes: PART_BYTES, content }), {
+  const next = new TestCard(new Nvdimm({ bytes: PART_BYTES, content }), {
     facts: { dirtyShutdowns: 1 },
   })
   expect(stateOf(next)).toBe('SUPERBLOCK')
@@ -247,7 +247,7 @@ test('R1-C8: both pages decay while the part serves: it writes them from what it
   expect(pagesOf(card)).toEqual({ whole: 2, mended: 2 })
   card.machine.die()
   cut(card.nvdimm, { random: new Random(1) })
-  const next = new Card(card.nvdimm)
+  const next = new TestCard(card.nvdimm)
   expect(stateOf(next)).toBe('serving')
   expectRecord(next)
 })

@@ -8,7 +8,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import { PART_BYTES } from '../../support/crash/explorer.ts'
 import { changed } from '../../support/crash/superblock-pages.ts'
 import { LANES_AT, PAGE_BYTES, sealPage } from '../../support/judges/oracle.ts'
@@ -108,7 +108,7 @@ const FORGED_SECOND: readonly (readonly [string, number, number])[] = [
 
 function expectRefused(content: Uint8Array): void {
   const part = new Nvdimm({ bytes: content.length, content })
-  const status = new Card(part).status()
+  const status = new TestCard(part).status()
   expect(FAULTS[status[mad.PART_FAULT]!]!.name).toBe('DAMAGED')
   expect(Buffer.compare(content, part.durable)).toBe(0)
 }
@@ -123,7 +123,7 @@ test.each(FORGED)('a sealed superblock with %s is refused, and not written', (_,
 })
 
 test.each(FORGED_SECOND)('nor is one with %s', (_, at, value) => {
-  const card = new Card(PART_BYTES).format()
+  const card = new TestCard(PART_BYTES).format()
   for (const name of ['first', 'second']) card.provision({ name, slots: 2 })
   const content = card.nvdimm.durable.slice()
   for (const page of [0, PAGE_BYTES]) forge(content.subarray(page, page + PAGE_BYTES), at, value)
@@ -135,7 +135,7 @@ describe('parts that are refused', () => {
     test(`${name} is refused as ${fault}, and not one byte changes`, () => {
       const content = make()
       const part = new Nvdimm({ bytes: content.length, content })
-      const card = new Card(part)
+      const card = new TestCard(part)
       const status = card.status()
       expect(status[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
       expect(FAULTS[status[mad.PART_FAULT]!]!.name).toBe(fault)
@@ -150,7 +150,7 @@ describe('parts that are refused', () => {
   }
 
   test('a blank part says so, and is not written to until it is formatted', () => {
-    const card = new Card(PART_BYTES)
+    const card = new TestCard(PART_BYTES)
     expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_BLANK)
     expect(card.tryProvision().fault).toBe('NOT_SERVING')
     expect(card.machine.statistics.bytesStored).toBe(0)

@@ -14,7 +14,7 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
 import { asVersion2 } from '../../support/cards/version-2.ts'
 import { readSuperblock } from '../../support/judges/oracle.ts'
 
@@ -24,7 +24,7 @@ const FORGOTTEN = 0x98
 
 /** Records 0 to 5 by operations 1 to 6 of one client, and 1 again by another; 9 was passed over. */
 const FORMER = ((): Uint8Array => {
-  const card = new Card(new Nvdimm({ bytes: 1 << 16 })).format()
+  const card = new TestCard(new Nvdimm({ bytes: 1 << 16 })).format()
   const region = card.provision({ slots: SLOTS })
   const one = card.connect(4096, 0, CLIENT)
   for (let i = 0; i < SLOTS; i++) {
@@ -42,13 +42,13 @@ function former(): Nvdimm {
   return new Nvdimm({ bytes: FORMER.length, content: FORMER })
 }
 
-function statusOf(card: Card, operation: number, slot: number, repetition: boolean): number {
+function statusOf(card: TestCard, operation: number, slot: number, repetition: boolean): number {
   const qp = card.connect(4096, 0, CLIENT)
   const frames = persistFrames(qp, card.open(), slot, dataOf(64, 99), { operation, repetition })
   return persistAcks(card.serve(...frames))[0]!.status
 }
 
-function expectAll(card: Card): void {
+function expectAll(card: TestCard): void {
   const status = card.status()
   expect(FAULTS[status[mad.PART_FAULT]!]!.name).toBe('PASS')
   expect(u32(status, mad.PART_FORMAT_VERSION)).toBe(3)
@@ -65,7 +65,7 @@ function expectAll(card: Card): void {
 
 describe('R1-C6: a part of version 2', () => {
   test('is upgraded by its first start, and everything is found, then and later', () => {
-    let card = new Card(former())
+    let card = new TestCard(former())
     for (let start = 0; start < 3; start++) {
       expectAll(card)
       // That version did not say what it had forgotten.
@@ -77,7 +77,7 @@ describe('R1-C6: a part of version 2', () => {
       card.machine.die()
       cut(card.nvdimm, { random: new Random(start) })
       expect(readSuperblock(card.nvdimm.durable)!.valid).toBe(true)
-      card = new Card(card.nvdimm)
+      card = new TestCard(card.nvdimm)
     }
   })
 
@@ -87,13 +87,13 @@ describe('R1-C6: a part of version 2', () => {
       const part = former()
       for (const seed of [points, points + 1000]) {
         try {
-          last = !new Card(part, { watch: deathAt(points) }).machine.dead
+          last = !new TestCard(part, { watch: deathAt(points) }).machine.dead
         } catch {
           last = false
         }
         cut(part, { random: new Random(seed) })
       }
-      expectAll(new Card(part))
+      expectAll(new TestCard(part))
     }
     expect(points).toBeGreaterThan(20)
   })

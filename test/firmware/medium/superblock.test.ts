@@ -14,7 +14,13 @@ import { cut, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { FORMAT_VERSION } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, FACTS, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import {
+  dataOf,
+  FACTS,
+  persistAcks,
+  persistFrames,
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { Booth, PART_BYTES, partOf, SEED } from '../../support/crash/explorer.ts'
 import { changed, TWO } from '../../support/crash/superblock-pages.ts'
 import {
@@ -148,7 +154,7 @@ describe('cut at every command', () => {
     'a format leaves the part blank or formatted, and formatted once it was answered',
     THOROUGH,
     () => {
-      const card = new Card(PART_BYTES)
+      const card = new TestCard(PART_BYTES)
       const counts = cutEverywhere(card.nvdimm, (visit) => {
         card.machine.observe({ onCommand: visit })
         card.format()
@@ -163,7 +169,7 @@ describe('cut at every command', () => {
 
   test('a format that was cut is begun again, and ends well', () => {
     for (let at = 0; at < 500; at++) {
-      const card = new Card(PART_BYTES)
+      const card = new TestCard(PART_BYTES)
       card.machine.armCut(at)
       try {
         card.format()
@@ -175,7 +181,7 @@ describe('cut at every command', () => {
         return
       }
       cut(card.nvdimm, { random: new Random(SEED + at) })
-      const again = new Card(card.nvdimm)
+      const again = new TestCard(card.nvdimm)
       if (again.status()[mad.PART_STATE] === mad.STATE_BLANK) again.format()
       expect(again.provision().slots, `cut at ${at}, SEED=${SEED}`).toBe(8)
     }
@@ -190,7 +196,7 @@ describe('cut at every command', () => {
         { slots: 3, copies: 2 },
         { slots: 2, copies: 3, flags: mad.REGION_FIXED_LENGTH },
       ]) {
-        const card = new Card(PART_BYTES).format()
+        const card = new TestCard(PART_BYTES).format()
         const counts = cutEverywhere(card.nvdimm, (visit) => {
           card.machine.observe({ onCommand: visit })
           card.provision(shape)
@@ -206,7 +212,7 @@ describe('cut at every command', () => {
 
   test('P1-1: a region that was cut away is asked for again, and is whole', () => {
     for (let at = 0; at < 500; at++) {
-      const card = new Card(PART_BYTES).format()
+      const card = new TestCard(PART_BYTES).format()
       card.machine.armCut(at)
       try {
         card.provision({ slots: 3 })
@@ -218,7 +224,7 @@ describe('cut at every command', () => {
         return
       }
       cut(card.nvdimm, { random: new Random(SEED + at) })
-      new Card(card.nvdimm).provision({ slots: 3 })
+      new TestCard(card.nvdimm).provision({ slots: 3 })
       expect(stateOf(card.nvdimm), `cut at ${at}, SEED=${SEED}`).toBe('formatted, 1 regions')
     }
     throw new Error('the provision never ended')
@@ -234,7 +240,7 @@ describe('cut at every command', () => {
         const onCommand = (): void => {
           if (starting) visit()
         }
-        new Card(part, { watch: { onCommand } })
+        new TestCard(part, { watch: { onCommand } })
         starting = false
       })
       expect([...counts.outcomes.keys()]).toEqual(['formatted, 1 regions'])
@@ -254,7 +260,7 @@ describe('cut at every command', () => {
         expect(readSuperblock(part.durable)!.incarnation).toBeGreaterThan(before)
       })
     }
-    new Card(part, { watch: { onCommand } }).machine.observe({})
+    new TestCard(part, { watch: { onCommand } }).machine.observe({})
     expect(visited).toBeGreaterThan(100)
   })
 })
@@ -300,13 +306,13 @@ describe('pages that are wrong', () => {
   )
 
   test('a region that fills its pages to the last byte is there behind a start', () => {
-    const card = new Card(1 << 17).format()
+    const card = new TestCard(1 << 17).format()
     const slots = PAGE_BYTES / 128
     card.provision({ slots, capacity: 64 })
     const data = dataOf(64, 1)
     const sent = card.serve(...persistFrames(card.connect(), card.open(), slots - 1, data))
     expect(persistAcks(sent).map(({ status }) => status)).toEqual([0])
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(Buffer.from(next.read(next.connect(), next.open(), slots - 1, 0, 64)!)).toEqual(
       Buffer.from(data),
     )

@@ -19,8 +19,8 @@ import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
-import { type Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
 import { cardOf, placed, queueHostOf, restarted, work } from '../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames, type TestCard } from '../../support/cards/test-card.ts'
 import { AGENT_UNITS, RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { elementOf } from '../../support/queues/queue-host.ts'
 import { frameOf } from '../../support/wire/frames.ts'
@@ -29,7 +29,7 @@ import { ACK, writeFrames } from '../../support/wire/requests.ts'
 const IN_DOUBT = 0x8f
 
 /** Attaches with that queue and, unless it is the probe's, with that number; the fault. */
-function attach(card: Card, queue: number, change = 0): string {
+function attach(card: TestCard, queue: number, change = 0): string {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
     body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
     body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
@@ -39,7 +39,7 @@ function attach(card: Card, queue: number, change = 0): string {
 }
 
 /** The queues of an agent whose completions have so much room. */
-function narrow(card: Card, entries: number): RawAgentQueues {
+function narrow(card: TestCard, entries: number): RawAgentQueues {
   const host = queueHostOf(card)
   const completions = host.createCq(entries)
   const pair = host.createQp(completions, { type: TYPE_AGENT, units: AGENT_UNITS })
@@ -149,7 +149,7 @@ describe('regions in the host’s memory', () => {
     const made = placed(DDIO_OFF)
     const { card } = made
     card.provision({ ...bytes, placement: PLACEMENT_BYPASS })
-    const writes = (on: Card): boolean => {
+    const writes = (on: TestCard): boolean => {
       const bytes = on.open('bytes')
       return on.serve(...writeFrames(on.connect(), bytes, 0, dataOf(8, 1)))[0]!.syndrome === ACK
     }

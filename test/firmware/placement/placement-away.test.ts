@@ -25,16 +25,6 @@ import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import { batchFrames, statuses as batchStatuses, EXPECT } from '../../support/cards/batch-card.ts'
-import {
-  ackStatuses,
-  Card,
-  dataOf,
-  persistFrames,
-  readFrame,
-  type Sent,
-  type TestQueuePair,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { countCommands } from '../../support/cards/fences.ts'
 import {
   attachedAgent,
@@ -53,6 +43,16 @@ import {
   say,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  ackStatuses,
+  dataOf,
+  persistFrames,
+  readFrame,
+  type Sent,
+  TestCard,
+  type TestPeer,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
@@ -71,12 +71,12 @@ const STATUS_FLUSH = 0x8e
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
 
-function read(card: Card, region: TestRegion): string {
+function read(card: TestCard, region: TestRegion): string {
   return say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
 }
 
 /** Another client, of the card's own region, is served as ever. */
-function servesOthers(card: Card): void {
+function servesOthers(card: TestCard): void {
   const qp = card.connect(4096, 0, 99)
   const local = card.open('local')
   const data = dataOf(64, 9)
@@ -86,12 +86,12 @@ function servesOthers(card: Card): void {
 }
 
 /** The line of the card's own memory that begins with those bytes. */
-function lineOf({ nvdimm }: Card, bytes: Uint8Array): number {
+function lineOf({ nvdimm }: TestCard, bytes: Uint8Array): number {
   return Buffer.from(nvdimm.live).indexOf(bytes) / LINE_BYTES
 }
 
 /** By what the card says that every write into that region is refused; 0: by nothing. */
-function refusalOf(card: Card, name: string): number {
+function refusalOf(card: TestCard, name: string): number {
   const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (asked) => {
     asked.set(Buffer.from(name), mad.REGION_NAME)
   })
@@ -108,7 +108,7 @@ function begun(copies = 2): Placed {
 }
 
 /** The same memory of a host that is there again; the card has kept its power. */
-function comeBack(card: Card): void {
+function comeBack(card: TestCard): void {
   card.host!.link.script = null
   card.host!.comeBack()
   believe(card, PLACEMENT_BYPASS)
@@ -272,7 +272,7 @@ describe('the host goes while a burst is committed', () => {
       flushFrame(three!, far),
       flushFrame(four!, near),
     )
-    const answered = (qp: TestQueuePair): number[] =>
+    const answered = (qp: TestPeer): number[] =>
       sent.flatMap(({ packet, syndrome }) => (packet.destQp === qp.peer ? [syndrome] : []))
     expect([one, two, three, four].map((qp) => answered(qp!))).toEqual([
       [NAK_OPERATIONAL],
@@ -387,7 +387,7 @@ test('a line of the card that decays as it is answered ends nobody but its own c
 test('B1: what waits for its group as another host begins is not told durable', () => {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(1 << 17, { host, ram }).format()
+  const card = new TestCard(1 << 17, { host, ram }).format()
   const queues = new PushedHost(card)
   queues.init()
   believe(card, PLACEMENT_BYPASS)
@@ -442,7 +442,7 @@ test('D-13: a fence that fails while the host comes back closes the part, and sa
 
 describe('the card starts while its host is away', () => {
   /** The next start of a card that was at rest, and how often it reads the records of its host. */
-  function startsOn(card: Card, host: HostMemory): { next: Card; reads: number } {
+  function startsOn(card: TestCard, host: HostMemory): { next: TestCard; reads: number } {
     if (!card.machine.dead) {
       card.idle()
       card.machine.die()
@@ -712,7 +712,7 @@ function waiting(): Placed {
 }
 
 /** What the card says of that operation: its fault, or PASS where it is known as durable. */
-function known(card: Card, operation: number): number {
+function known(card: TestCard, operation: number): number {
   const qp = card.connect(4096, 0, 7)
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn: qp.psn, ackRequest: true }
   return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))[0]!

@@ -34,13 +34,6 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_LOCAL_FLUSH, MECHANISM_LSB_READ } from '../../../firmware/wire/persist-ack.ts'
 import {
-  Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  withPassingCards,
-} from '../../support/cards/card.ts'
-import {
   believe,
   type Crash,
   cutPower,
@@ -51,6 +44,13 @@ import {
   type Scenario,
   SEED,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  TestCard,
+  withPassingCards,
+} from '../../support/cards/test-card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import { flushFrame, writeFrames } from '../../support/wire/requests.ts'
@@ -70,7 +70,7 @@ function acks(sent: readonly Sent[]): NonNullable<Sent['paeth']>[] {
 }
 
 /** What a list did, a letter each: stores, fences, reads of one byte, frames. */
-function script(card: Card, work: () => void): string {
+function script(card: TestCard, work: () => void): string {
   let text = ''
   card.machine.observe({
     onCommand: (_, op, words, at) => {
@@ -398,7 +398,7 @@ describe('P2-12: nothing is written that is not proven', () => {
 
   test('a part whose host’s memory is gone is refused, and says so', () => {
     const { card, host } = placed()
-    const lonely = new Card(card.nvdimm)
+    const lonely = new TestCard(card.nvdimm)
     expect(lonely.status()[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
     expect(lonely.status()[mad.PART_FAULT]).toBe(TRUNCATED)
     expect(restarted({ card, host }).status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
@@ -424,7 +424,7 @@ describe('a region of bytes in the host’s memory', () => {
   const WRITE_PERSIST_REGION = 2
 
   interface Bytes extends Placed {
-    readonly bytes: ReturnType<Card['provision']>
+    readonly bytes: ReturnType<TestCard['provision']>
   }
 
   function withBytes(flags = WRITE_PERSIST_REGION): Bytes {
@@ -586,7 +586,7 @@ test.each([0, 2])(
 
 test('H6: what a start repairs stays as it was found, though it lay in a cache', THOROUGH, () => {
   const [older, newer] = pair(1)
-  const shown = (card: Card): number => {
+  const shown = (card: TestCard): number => {
     const data = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!
     return [older, newer].findIndex((one) => hexOf(one) === hexOf(data))
   }

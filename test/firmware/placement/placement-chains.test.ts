@@ -16,12 +16,6 @@ import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../firmware/medium/region.
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
 import {
-  type Card,
-  persistAcks,
-  persistFrames,
-  withPassingCards,
-} from '../../support/cards/card.ts'
-import {
   believe,
   cardAlone,
   cutPower,
@@ -35,6 +29,12 @@ import {
   say,
   shownCopies,
 } from '../../support/cards/placed.ts'
+import {
+  persistAcks,
+  persistFrames,
+  type TestCard,
+  withPassingCards,
+} from '../../support/cards/test-card.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
 
 const RECORDS = [0, 1, 2]
@@ -68,7 +68,7 @@ function silence({ host, region }: Placed, silent: Silent): void {
 }
 
 /** What readers are shown of each record; refused, also where it is except for a while. */
-function shown(card: Card): string[] {
+function shown(card: TestCard): string[] {
   const [qp, region] = [card.connect(), card.open()]
   return RECORDS.map((slot) => {
     const bytes = card.read(qp, region, slot, VIEW_DATA, 64)
@@ -77,7 +77,7 @@ function shown(card: Card): string[] {
 }
 
 /** The host shows its memory, and the card looks at it where it owes that. */
-function show(card: Card): void {
+function show(card: TestCard): void {
   believe(card, PLACEMENT_BYPASS)
   for (let i = 0; i < LOOKS; i++) card.idle()
 }
@@ -98,7 +98,7 @@ class Reader {
     this.#order = unordered ? /^((new|old),?)*$/ : /^(new,?)*(old,?)*$/
   }
 
-  look(card: Card): string[] {
+  look(card: TestCard): string[] {
     const now = shown(card)
     // None of them is lost: one that is not shown yet is not shown as lost.
     const [qp, region] = [card.connect(), card.open()]

@@ -38,13 +38,6 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { faultOfStatus } from '../../../host-driver/base/errors.ts'
 import type { FlushAgent } from '../../../host-driver/target/flush-agent.ts'
-import {
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
 import { failFence } from '../../support/cards/fences.ts'
 import {
   Agent,
@@ -60,6 +53,13 @@ import {
   tellAgent,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { OPERATIONS_AT } from '../../support/judges/oracle.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { elementOf } from '../../support/queues/queue-host.ts'
@@ -89,7 +89,7 @@ function told({ card, agent }: Placed, other: FlushAgent = agent!): number[] {
 }
 
 /** Lets time go by in which nobody does anything for the card; what it says. */
-function toldInTime(card: Card): number[] {
+function toldInTime(card: TestCard): number[] {
   const all: Sent[] = []
   for (let i = 0; i < 3; i++) {
     card.sent = []
@@ -336,7 +336,7 @@ describe('who is on its way', () => {
 })
 
 /** An agent that has posted so many RECEIVEs, and posts no more. */
-function silent(card: Card, receives: number): Agent {
+function silent(card: TestCard, receives: number): Agent {
   const queues = new RawAgentQueues(queueHostOf(card))
   const agent = new Agent(card, queues, hostSideOf(card), {
     sendQueue: queues.sendQueue,
@@ -378,7 +378,7 @@ describe('P2-25, G2-5: an agent that posts one receive', () => {
 })
 
 /** Attaches with that queue and the number of the probe; the fault. */
-function attach(card: Card, queue: number): string {
+function attach(card: TestCard, queue: number): string {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
     body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
     body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
@@ -516,12 +516,12 @@ describe('D-13: a start that cannot end', () => {
     return made
   }
 
-  function faultOf(card: Card): string {
+  function faultOf(card: TestCard): string {
     return FAULTS[card.status()[mad.PART_FAULT]!]!.name
   }
 
   /** The region is there, and takes records. */
-  function isWhole(card: Card, agent: Agent): void {
+  function isWhole(card: TestCard, agent: Agent): void {
     const region = card.provision(second)
     work(card, agent)
     const qp = card.connect()
@@ -545,7 +545,7 @@ describe('D-13: a start that cannot end', () => {
   })
 
   /** A card with a region that is forming, of which nothing is in the host's memory. */
-  function forming(): Card {
+  function forming(): TestCard {
     const made = placed(DDIO_ON)
     made.card.provision(second)
     cutPower(made, { random: new Random(1), strategy: 'none' })
@@ -627,7 +627,7 @@ describe('D-13: a start that cannot end', () => {
 
 /** What a record of that client is answered with at once; nothing, where it waits for the agent. */
 function write(
-  card: Card,
+  card: TestCard,
   client: number,
   operation: number,
   data: Uint8Array,
@@ -647,7 +647,7 @@ describe('P2-27, D-6: a repetition that waits behind a record of another client'
   const again = { repetition: true }
 
   /** One step of its client takes it so far that the table speaks of operation 1 no more. */
-  function goOn(card: Card): void {
+  function goOn(card: TestCard): void {
     expect(write(card, ONE, 1000, OLD, { region: 'local' })).toEqual([DURABLE])
     expect(write(card, ONE, 1, OLD, { region: 'local', ...again })).toEqual([FORGOTTEN])
   }
@@ -805,7 +805,7 @@ describe('how soon the card wants to look after a record that is on its way', ()
   const [NEVER, SOON, LATER] = [0, 1, 200]
 
   /** What it says when its queues have nothing more to do. */
-  function calm(card: Card): number {
+  function calm(card: TestCard): number {
     for (let i = 0; i < 8; i++) card.idle()
     return card.waitUs
   }
@@ -1145,7 +1145,7 @@ test('P2-25: and so are all that a region had which is no more', () => {
 
 describe('X-3: an operation', () => {
   /** A queue pair of the client of that id. */
-  function connectAs(card: Card, high: number, low: number): TestQueuePair {
+  function connectAs(card: TestCard, high: number, low: number): TestPeer {
     const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
       putU32(request, mad.CONNECT_CLIENT_QP, 900)
       putU16(request, mad.CONNECT_PATH_MTU, 4096)

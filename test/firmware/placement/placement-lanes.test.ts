@@ -22,14 +22,14 @@ import {
   IN_ORDER,
   INDEPENDENT,
 } from '../../support/cards/batch-card.ts'
+import { believe, PushedHost, SEED } from '../../support/cards/placed.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { believe, PushedHost, SEED } from '../../support/cards/placed.ts'
+} from '../../support/cards/test-card.ts'
 import { type LocalQueue, localQueue, play } from '../../support/queues/local-queue.ts'
 import type { CardHost } from '../../support/queues/queue-calls.ts'
 import type { ElementFields } from '../../support/queues/queue-host.ts'
@@ -44,7 +44,7 @@ const [OLD, NEW] = [dataOf(64, 1), dataOf(64, 2)]
 const slots = Array.from({ length: SLOTS }, (_, slot) => slot)
 
 interface Made {
-  readonly card: Card
+  readonly card: TestCard
   readonly host: HostMemory
   readonly far: TestRegion
   readonly queue: LocalQueue
@@ -54,7 +54,7 @@ interface Made {
 function made(): Made {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 20, host.link)
-  const card = new Card(PART_BYTES, { host, ram }).format()
+  const card = new TestCard(PART_BYTES, { host, ram }).format()
   believe(card, PLACEMENT_BYPASS)
   const far = card.provision({ name: 'far', slots: SLOTS, placement: PLACEMENT_BYPASS })
   card.provision({ name: 'other', slots: SLOTS, placement: PLACEMENT_BYPASS })
@@ -65,7 +65,7 @@ function made(): Made {
 }
 
 /** A burst that writes every slot of the region; the statuses that came. */
-function write(card: Card, region: string, data: Uint8Array, wait = 2, client = 50): number[] {
+function write(card: TestCard, region: string, data: Uint8Array, wait = 2, client = 50): number[] {
   const qp = card.connect(4096, 0, client)
   const to = card.open(region)
   const frames = slots.flatMap((slot) => persistFrames(qp, to, slot, data, { wait }))
@@ -74,7 +74,7 @@ function write(card: Card, region: string, data: Uint8Array, wait = 2, client = 
   )
 }
 
-function read(card: Card, region: string, slot: number): string {
+function read(card: TestCard, region: string, slot: number): string {
   const bytes = card.read(card.connect(), card.open(region), slot, VIEW_DATA, 64)
   if (bytes === null) return 'refused'
   const is = (other: Uint8Array): boolean => Buffer.compare(bytes, other) === 0
@@ -84,7 +84,7 @@ function read(card: Card, region: string, slot: number): string {
 let turn = 100
 
 /** Every slot of the card's own region is written, at every level. */
-function servesItsOwn(card: Card): void {
+function servesItsOwn(card: TestCard): void {
   for (const wait of [1, 2, 3]) {
     turn += 1
     const data = dataOf(64, turn)
@@ -104,14 +104,14 @@ function silence({ link }: HostMemory, behind = 0): void {
     kind === 'read' && memory === 'persistent' && reads++ >= behind ? 'timeout' : undefined
 }
 
-function comeBack(card: Card, host: HostMemory): void {
+function comeBack(card: TestCard, host: HostMemory): void {
   host.link.script = null
   host.comeBack()
   believe(card, PLACEMENT_BYPASS)
 }
 
 /** Lanes of groups that say something. */
-function lanesSet({ nvdimm }: Card): number[] {
+function lanesSet({ nvdimm }: TestCard): number[] {
   return slots.filter((lane) => {
     const at = LANES_AT + lane * LINE_BYTES
     return nvdimm.durable.slice(at, at + LINE_BYTES).some((byte) => byte !== 0)
@@ -140,7 +140,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   'from its own queue, as a batch': { go: (from) => post(from, true) },
 }
 
-function batch(card: Card, far: TestRegion, condition: number): void {
+function batch(card: TestCard, far: TestRegion, condition: number): void {
   const records = slots.map((slot) => ({ slot, data: NEW }))
   card.serve(...batchFrames(card.connect(), far, records, { condition }))
 }
@@ -242,7 +242,7 @@ test('R1-A2: where their region ends, what waits gives its lanes to others of th
 
 describe('the power goes while records of the host have as many lanes as they may', () => {
   /** A group of the card's own records and the host's, and another one of the host's alone. */
-  function twoGroups(card: Card, command: number): void {
+  function twoGroups(card: TestCard, command: number): void {
     const [one, two] = [card.connect(4096, 0, 71), card.connect(4096, 0, 72)]
     const [far, other, local] = [card.open('far'), card.open('other'), card.open('local')]
     const few = slots.slice(0, LOCAL_LANES)
@@ -270,7 +270,7 @@ describe('the power goes while records of the host have as many lanes as they ma
         const { part, platform } = host
         const away = new HostMemory({ part, platform })
         away.link.remove()
-        const next = new Card(card.nvdimm, { host: away })
+        const next = new TestCard(card.nvdimm, { host: away })
         const set = lanesSet(next)
         most = Math.max(most, set.length)
         expect(set.filter((lane) => lane < LOCAL_LANES)).toEqual([])

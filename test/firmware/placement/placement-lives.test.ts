@@ -11,13 +11,6 @@ import { FLUSH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import {
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
-import {
   type Agent,
   attachedAgent,
   believe,
@@ -26,6 +19,13 @@ import {
   restarted,
   SEED,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
@@ -51,13 +51,7 @@ class Client {
     this.records = Array.from({ length: SLOTS }, blank)
   }
 
-  write(
-    qp: TestQueuePair,
-    region: { readonly rkey: number },
-    slot: number,
-    seed: number,
-    wait: number,
-  ) {
+  write(qp: TestPeer, region: { readonly rkey: number }, slot: number, seed: number, wait: number) {
     const issued: Issued = { data: dataOf(64, seed), state: 'open' }
     this.records[slot]!.push(issued)
     this.sent.set(qp.psn, issued)
@@ -94,14 +88,14 @@ class Client {
 }
 
 /** The card alone goes: what it had sent arrives or not, and the host's caches stay as they are. */
-function resetCard({ machine, host, nvdimm }: Card, random: Random): void {
+function resetCard({ machine, host, nvdimm }: TestCard, random: Random): void {
   machine.die()
   host!.arrive(random.below(host!.postedWrites + 1))
   cut(nvdimm, { random })
 }
 
 /** A life: random writes, with the agent now and then asleep or replaced, until the power goes. */
-function live(card: Card, client: Client, random: Random, seeds: { next: number }): void {
+function live(card: TestCard, client: Client, random: Random, seeds: { next: number }): void {
   const through = card.host!.platform === DDIO_ON
   let agent: Agent | null = through ? attachedAgent(card) : null
   const region = card.open()

@@ -17,13 +17,6 @@ import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH, MECHANISM_LOCAL_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
-import {
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { countCommands } from '../../support/cards/fences.ts'
 import {
   agentOfNewHost,
@@ -39,6 +32,13 @@ import {
   shownCopies,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { carriedFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const PLATFORMS = [
@@ -63,7 +63,7 @@ function statuses(sent: readonly Sent[]): number[] {
   return sent.flatMap(({ paeth }) => (paeth === null ? [] : [paeth.status]))
 }
 
-function scan(card: Card, region: TestRegion): number {
+function scan(card: TestCard, region: TestRegion): number {
   const body = card.scan(region.id)
   return u32(body, mad.SCAN_REPAIRED)
 }
@@ -174,7 +174,7 @@ test('B7: a host that goes as its record is repaired takes no record of the card
   const RECORDS = 12
   const OTHERS = { strategy: 'all', random: new Random(SEED) } as const
   /** A batch in order: none of its records may outlive the one before it. */
-  const frames = (card: Card, local: TestRegion, data: Uint8Array): Uint8Array[] => {
+  const frames = (card: TestCard, local: TestRegion, data: Uint8Array): Uint8Array[] => {
     const records = Array.from({ length: RECORDS }, (_, slot) => ({ slot, data }))
     return batchFrames(card.connect(), local, records, { condition: IN_ORDER })
   }

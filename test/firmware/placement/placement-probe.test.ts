@@ -15,7 +15,7 @@ import {
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { AUX, COPY, FROM, HOST_SPACE, LENGTH, TO } from '../../../firmware/board/hal.ts'
 import { REGIONS } from '../../../firmware/board/limits.ts'
-import { createPlacement, prove, unprove } from '../../../firmware/commit/placement.ts'
+import { createProof, prove, unprove } from '../../../firmware/commit/proof.ts'
 import {
   createRegionTable,
   HOST_PROBE_AT,
@@ -34,7 +34,6 @@ import {
   probePlacement,
 } from '../../../host-driver/target/registrar.ts'
 import { batchSetting } from '../../support/cards/batch-card.ts'
-import { Card } from '../../support/cards/card.ts'
 import {
   cardOf,
   controlOf,
@@ -45,16 +44,17 @@ import {
   restartHost,
   SEED,
 } from '../../support/cards/placed.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 
 interface Target {
-  readonly card: Card
+  readonly card: TestCard
   readonly host: HostMemory
 }
 
 function target(platform: Platform, noise?: Random): Target {
   const part = new Nvdimm({ bytes: HOST_BYTES })
   const host = new HostMemory({ part, platform, ...(noise === undefined ? {} : { noise }) })
-  return { card: new Card(PART_BYTES, { host }).format(), host }
+  return { card: new TestCard(PART_BYTES, { host }).format(), host }
 }
 
 /** Probes; what is refused is the reason. */
@@ -156,7 +156,7 @@ describe('P2-12: what the probe finds', () => {
   })
 
   test('a card that sees no host’s memory has nothing to probe', () => {
-    const card = new Card(PART_BYTES).format()
+    const card = new TestCard(PART_BYTES).format()
     expect(card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault).toBe('PLACEMENT_UNKNOWN')
   })
 })
@@ -172,7 +172,7 @@ test('P2-12: what is proven, and that nothing is any more, counts for each regio
   // What a region of a relay grants does not follow from it.
   const relay = { ...regions[0]!, rights: 0 }
   table.places[REGIONS] = relay
-  const placement = { ...createPlacement(), numberHigh: 1 }
+  const placement = { ...createProof(), numberHigh: 1 }
   const rights = (): number[] => regions.map((region) => region.rights)
   for (const seen of [PLACEMENT_BYPASS, PLACEMENT_THROUGH, PLACEMENT_BYPASS, 0, PLACEMENT_BYPASS]) {
     prove(placement, table, seen, 1, 0)

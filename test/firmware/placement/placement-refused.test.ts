@@ -22,13 +22,6 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
-import {
-  ackStatuses,
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-} from '../../support/cards/card.ts'
 import { countFences } from '../../support/cards/fences.ts'
 import {
   type Agent,
@@ -45,6 +38,13 @@ import {
   tellAgent,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  ackStatuses,
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+} from '../../support/cards/test-card.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 
 const CLIENT = 7
@@ -57,14 +57,14 @@ const [OLD, NEW] = [dataOf(64, 1), dataOf(64, 2)]
 const NOTHING = { random: new Random(SEED), strategy: 'none' } as const
 
 /** What readers are shown of the record: NEW, OLD, something else, or nothing. */
-function shown(card: Card, record = 0, name = 'records'): string {
+function shown(card: TestCard, record = 0, name = 'records'): string {
   const bytes = card.read(card.connect(), card.open(name), record, VIEW_DATA, 64)
   if (bytes === null) return 'refused'
   const is = (other: Uint8Array): boolean => Buffer.compare(bytes, other) === 0
   return is(NEW) ? 'new' : is(OLD) ? 'old' : 'other'
 }
 
-function faultOf(card: Card): string {
+function faultOf(card: TestCard): string {
   return FAULTS[card.status()[mad.PART_FAULT]!]!.name
 }
 
@@ -105,7 +105,7 @@ function begun(): Placed {
 }
 
 /** A record is taken, and becomes durable. */
-function takes(card: Card, agent: Agent, record: number, name = 'records'): void {
+function takes(card: TestCard, agent: Agent, record: number, name = 'records'): void {
   work(card, agent)
   const sent = card.serve(...persistFrames(card.connect(), card.open(name), record, OLD))
   expect([...ackStatuses(sent), ...steps({ card, agent }, 4)]).toEqual([STATUS_DURABLE])
@@ -436,7 +436,7 @@ describe('R1-A2, H4: an access of the card to its host comes to nothing', () => 
 })
 
 /** The lanes that the card's own part says are not clear. */
-function lanesLeft({ nvdimm }: Card): number {
+function lanesLeft({ nvdimm }: TestCard): number {
   const lanes = nvdimm.live.slice(LANES_AT, LANES_AT + LANES * LINE_BYTES)
   return lanes.reduce((count, byte, at) => count + (at % LINE_BYTES === 0 && byte !== 0 ? 1 : 0), 0)
 }
@@ -509,7 +509,7 @@ test('a region of just one piece is written back in one', () => {
 
 describe('a repair that the agent of the host makes durable', () => {
   /** What the card says of that operation of the client that wrote record 0. */
-  function known(card: Card, operation: number): number[] {
+  function known(card: TestCard, operation: number): number[] {
     const qp = card.connect(4096, 0, CLIENT)
     const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn: qp.psn, ackRequest: true }
     return ackStatuses(card.serve(frameOf({ bth, pqeth: { operationLow: operation } })))
@@ -678,7 +678,7 @@ describe('a scan before the agent is asked', () => {
 
 describe('D-14: a record that is lost is given up', () => {
   /** The operator gives record 0 up. */
-  function discard(card: Card): string {
+  function discard(card: TestCard): string {
     return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
       putU32(body, mad.SETTLE_REGION, card.open().id)
       putU32(body, mad.SETTLE_RECORD, 0)
@@ -777,7 +777,7 @@ test.each([0, 1])(
     const { card, region, qp, agent } = made
     card.provision(FRESH)
     work(card, agent!)
-    const others = (on: Card, count: number): void => {
+    const others = (on: TestCard, count: number): void => {
       for (let slot = 0; slot < count; slot++) {
         on.serve(...persistFrames(on.connect(), on.open('fresh'), slot, OLD))
       }

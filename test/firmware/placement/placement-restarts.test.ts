@@ -24,14 +24,6 @@ import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
 import { batchSetting } from '../../support/cards/batch-card.ts'
 import {
-  ackStatuses,
-  Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
-import {
   type Agent,
   agentOfNewHost,
   attachedAgent,
@@ -54,6 +46,14 @@ import {
   shownCopies,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  ackStatuses,
+  dataOf,
+  persistFrames,
+  type Sent,
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { QueueHost } from '../../support/queues/queue-host.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { ACK, writeFrames } from '../../support/wire/requests.ts'
@@ -62,13 +62,13 @@ const CLIENT = 7
 type Region = Placed['region']
 
 /** The copies of record 0 when the host has lost its caches once more: what is durable. */
-function durableCopies(card: Card, region: Region): string[] {
+function durableCopies(card: TestCard, region: Region): string[] {
   restartHost(card)
   return shownCopies(card, region, 0)
 }
 
 /** What the card says of that operation. */
-function known(card: Card, qp: TestQueuePair, operation: number): number {
+function known(card: TestCard, qp: TestPeer, operation: number): number {
   const psn = qp.psn
   qp.psn = (qp.psn + 1) & 0xffffff
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn, ackRequest: true }
@@ -76,7 +76,7 @@ function known(card: Card, qp: TestQueuePair, operation: number): number {
 }
 
 /** Card and agent, step by step, until the agent has rung so often; what the card sent. */
-function steps(card: Card, agent: Agent, bells: number): Sent[] {
+function steps(card: TestCard, agent: Agent, bells: number): Sent[] {
   const sent: Sent[] = []
   const idle = (): void => {
     card.sent = []
@@ -488,7 +488,7 @@ const STATUS_PLACEMENT_WRONG = 0x93
 function pastTheCaches() {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
   const ram = new HostRam(1 << 17, host.link)
-  const card = new Card(PART_BYTES, { host, ram }).format()
+  const card = new TestCard(PART_BYTES, { host, ram }).format()
   const queues = queueHostOf(card)
   believe(card, PLACEMENT_BYPASS)
   const region = card.provision({ slots: 2, placement: PLACEMENT_BYPASS })
@@ -501,17 +501,17 @@ function pastTheCaches() {
 
 describe('what the probe has shown ends with the host', () => {
   const ends = {
-    'it restarts': (card: Card) => restartHost(card),
-    'it restarts, with DDIO the other way': (card: Card) =>
+    'it restarts': (card: TestCard) => restartHost(card),
+    'it restarts, with DDIO the other way': (card: TestCard) =>
       restartHost(card, { platform: DDIO_ON }),
-    'its link was down between two looks': (card: Card) => {
+    'its link was down between two looks': (card: TestCard) => {
       queueHostOf(card).setLink(false)
       queueHostOf(card).setLink(true)
     },
-    'its queues begin again': (card: Card) => {
+    'its queues begin again': (card: TestCard) => {
       queueHostOf(card).enable()
     },
-    'its header page is not to be read': (card: Card) => {
+    'its header page is not to be read': (card: TestCard) => {
       card.host!.link.script = ({ memory, kind }) =>
         memory === 'ram' && kind === 'read' ? 'unsupported' : undefined
       queueHostOf(card).enable()
@@ -540,7 +540,7 @@ describe('what the probe has shown ends with the host', () => {
   test('R1-C2: a host without queues goes while nobody speaks to the card: likewise', () => {
     const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
     const ram = new HostRam(1 << 17, host.link)
-    const card = new Card(PART_BYTES, { host, ram }).format()
+    const card = new TestCard(PART_BYTES, { host, ram }).format()
     const port = new QueueHost(card)
     port.setLink(true)
     believe(card, PLACEMENT_BYPASS)

@@ -32,13 +32,6 @@ import {
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import type { AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
 import {
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  withPassingCards,
-} from '../../support/cards/card.ts'
-import {
   Agent,
   attachedAgent,
   believe,
@@ -56,6 +49,13 @@ import {
   tellAgent,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+  withPassingCards,
+} from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { frameOf } from '../../support/wire/frames.ts'
@@ -234,7 +234,7 @@ describe('a record through the host’s caches', () => {
 })
 
 /** An agent that is attached, and has posted no RECEIVE. */
-function silentAgent(card: Card): Agent {
+function silentAgent(card: TestCard): Agent {
   const queues = new RawAgentQueues(queueHostOf(card))
   const agent = new Agent(card, queues, hostSideOf(card), over(queues, { postReceives: () => {} }))
   const answer = tellAgent(card, mad.AGENT_ATTACH, queues.sendQueue)

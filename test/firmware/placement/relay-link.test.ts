@@ -13,15 +13,15 @@ import { IPV4_CHECKSUM, IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import {
-  Card,
   callOf,
   dataOf,
   type PersistOptions,
   persistFrames,
   regionOf,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { madFrame, PORT, publish } from '../../support/wire/cm.ts'
 import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
@@ -51,8 +51,8 @@ function isArp(frame: Uint8Array): boolean {
 
 /** Card A, which relays, and card B, which has the region. */
 class Wire {
-  readonly a: Card = new Card().format()
-  readonly b: Card
+  readonly a: TestCard = new TestCard().format()
+  readonly b: TestCard
   /** What card A said to its own host meanwhile. */
   readonly heard: Sent[] = []
   /** Card B hears nothing, and says nothing. */
@@ -61,7 +61,7 @@ class Wire {
   spoil: (frame: Uint8Array) => Uint8Array = (frame) => frame
 
   constructor() {
-    this.b = new Card(1 << 18, { facts: FAR, hears: readdressed }).format()
+    this.b = new TestCard(1 << 18, { facts: FAR, hears: readdressed }).format()
     this.b.provision({ name: 'far', slots: 64, capacity: 1000 })
   }
 
@@ -119,7 +119,7 @@ class Wire {
   }
 
   /** The relay, and a connection of the client whose records it takes. */
-  open(mtu = 4096): { qp: TestQueuePair; rkey: number } {
+  open(mtu = 4096): { qp: TestPeer; rkey: number } {
     const body = this.a.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
       request.set(new TextEncoder().encode('far'), mad.REGION_NAME)
     })

@@ -27,7 +27,7 @@ import { WRITE_PERSIST_LAST } from '../../../firmware/wire/opcode.ts'
 import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
 import { PcieDevice } from '../../../host-driver/card/device.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../../../host-driver/index.ts'
-import { Card, FACTS, sentOf } from '../../support/cards/card.ts'
+import { FACTS, sentOf, TestCard } from '../../support/cards/test-card.ts'
 import { endpointOf, Network } from '../../support/peers/network.ts'
 import { divided, THOROUGH } from '../../support/run/thorough.ts'
 import { isRoce } from '../../support/wire/frames.ts'
@@ -263,7 +263,7 @@ describe('a region of another DPU', () => {
   })
 
   test('attempts that failed, and that nobody asks about again, keep no place', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const attach = (name: string): string =>
       card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
         body.set(new TextEncoder().encode(name), mad.REGION_NAME)

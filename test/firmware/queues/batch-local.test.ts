@@ -31,12 +31,12 @@ import {
   CONDITION_INDEPENDENT,
 } from '../../../firmware/wire/persist.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import {
   at,
   type LocalQueue,
@@ -460,7 +460,7 @@ describe('power cuts', () => {
   const COUNT = 4
 
   /** Older records in all slots; then a batch. */
-  function story(condition: number): { card: Card; play: () => string[] } {
+  function story(condition: number): { card: TestCard; play: () => string[] } {
     queue = localQueue(readyHost(8))
     region = queue.host.card.provision({ slots: COUNT, capacity: BYTES })
     told(...burst(COUNT, { base: 10 }))
@@ -494,7 +494,7 @@ describe('power cuts', () => {
         card.machine.armCut(command)
         const names = run()
         cut(card.nvdimm, { random, strategy })
-        const next = new Card(card.nvdimm)
+        const next = new TestCard(card.nvdimm)
         const opened = next.open()
         const qp = next.connect()
         const states = Array.from({ length: COUNT }, (_, i) => {

@@ -19,7 +19,7 @@ import {
   type Pweth,
   readPweth,
 } from '../../../firmware/wire/persist.ts'
-import { dataOf, type Sent, type TestRegion } from '../../support/cards/card.ts'
+import { dataOf, type Sent, type TestRegion } from '../../support/cards/test-card.ts'
 import { type End, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import type { BatchFields, Cqe, ElementFields } from '../../support/queues/queue-host.ts'
 

@@ -8,7 +8,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE, SKIP } from '../../../firmware/board/hal.ts'
 import * as el from '../../../firmware/host/element.ts'
-import { Card, dataOf } from '../../support/cards/card.ts'
+import { dataOf, TestCard } from '../../support/cards/test-card.ts'
 import {
   type LocalQueue,
   localQueue,
@@ -27,7 +27,7 @@ const SLOTS = 3
 class Story {
   readonly host: CardHost
   readonly queues: readonly LocalQueue[]
-  private readonly region: ReturnType<Card['provision']>
+  private readonly region: ReturnType<TestCard['provision']>
   private readonly wait: number
   private readonly form: Form
 
@@ -73,7 +73,7 @@ class Story {
 
   /** What a card reads that starts on the part. */
   after(): (Uint8Array | null)[] {
-    const card = new Card(this.host.card.nvdimm)
+    const card = new TestCard(this.host.card.nvdimm)
     const region = card.open()
     const qp = card.connect()
     return [0, 1, 2].map((slot) => card.read(qp, region, slot, 0, 100))

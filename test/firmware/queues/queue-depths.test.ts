@@ -8,7 +8,7 @@ import { POSTED_RECEIVES } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import { type End, hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 
 const LENGTH = 64

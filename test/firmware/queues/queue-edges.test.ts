@@ -32,7 +32,7 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import { blankReth, type Reth, readReth } from '../../../firmware/wire/reth.ts'
 import { BYTES_AT } from '../../support/cards/bytes-card.ts'
-import { dataOf, readFrame, type Sent } from '../../support/cards/card.ts'
+import { dataOf, readFrame, type Sent } from '../../support/cards/test-card.ts'
 import { End, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import { type LocalQueue, localQueue, readBack, record } from '../../support/queues/local-queue.ts'
 import { FIRST, nopHost } from '../../support/queues/nop-queues.ts'

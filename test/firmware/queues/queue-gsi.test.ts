@@ -14,7 +14,7 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { Card } from '../../support/cards/card.ts'
+import { TestCard } from '../../support/cards/test-card.ts'
 import {
   CardHost,
   callOf,
@@ -38,7 +38,11 @@ function used(host: CardHost): number {
 }
 
 /** Carries frames between the cards until none is left; `lost` may drop some. */
-function carry(one: Card, other: Card, lost: (frame: Uint8Array) => boolean = () => false): void {
+function carry(
+  one: TestCard,
+  other: TestCard,
+  lost: (frame: Uint8Array) => boolean = () => false,
+): void {
   const waiting = new Map([
     [one, [] as Uint8Array[]],
     [other, [] as Uint8Array[]],
@@ -452,7 +456,7 @@ describe('to another card', () => {
   })
 
   test('answers without a host, or before it is served, are dropped and counted', () => {
-    const card = new Card(1 << 18)
+    const card = new TestCard(1 << 18)
     card.serve(responseTo(5))
     expect(card.sent).toEqual([])
     expect(card.counter('UNEXPECTED_RESPONSE')).toBe(1)

@@ -22,8 +22,8 @@ import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
-import { dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
 import { placed } from '../../support/cards/placed.ts'
+import { dataOf, persistFrames, type TestRegion } from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import {
   at,

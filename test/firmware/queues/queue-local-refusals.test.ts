@@ -10,8 +10,8 @@ import { QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/card.ts'
 import { failFence } from '../../support/cards/fences.ts'
+import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/test-card.ts'
 import {
   at,
   type LocalQueue,

@@ -17,15 +17,15 @@ import {
 import * as kind from '../../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { placed } from '../../support/cards/placed.ts'
 import {
-  type Card,
   dataOf,
   persistAcks,
   persistFrames,
-  type TestQueuePair,
+  type TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { placed } from '../../support/cards/placed.ts'
+} from '../../support/cards/test-card.ts'
 import { End, hostToHost, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { at, localQueue, one as play, readyHost, record } from '../../support/queues/local-queue.ts'
@@ -209,7 +209,7 @@ test('P3-28: a message is not taken whose completion queue is over', () => {
   expect(host.zone1(receive)).toMatchObject({ state: QUEUE_ERROR, fault: 'COMPLETION_OVERRUN' })
 })
 
-function connect(card: Card, client: number): number {
+function connect(card: TestCard, client: number): number {
   const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
     putU32(request, mad.CONNECT_CLIENT_QP, 0x200 + client)
     putU16(request, mad.CONNECT_PATH_MTU, 1024)
@@ -234,7 +234,7 @@ test('who was silent for long makes room for others, but not a pair of the host'
   const [one, other] = hostToHost(rig)
   const { card } = rig.hosts[1]
   const region = slotsOf({ slots: 4, capacity: 64 }, rig)
-  const clients: TestQueuePair[] = []
+  const clients: TestPeer[] = []
   for (let i = 0; i < QUEUE_PAIRS - 1; i++) clients.push(card.connect(1024, 0, 100 + i))
   for (let lap = 0; lap < 2; lap++) {
     for (const client of clients) card.serve(...persistFrames(client, region, 0, dataOf(8, 1)))

@@ -9,7 +9,7 @@ import { QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf } from '../../support/cards/card.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
 import { hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 import { elementOf, u64 } from '../../support/queues/queue-host.ts'
 

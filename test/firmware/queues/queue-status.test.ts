@@ -39,7 +39,7 @@ import {
   PREFETCH_DROP,
   writePfeth,
 } from '../../../firmware/wire/prefetch.ts'
-import { asksFor, dataOf, regionOf } from '../../support/cards/card.ts'
+import { asksFor, dataOf, regionOf } from '../../support/cards/test-card.ts'
 import { type End, hostToHost, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import type { Answered } from '../../support/queues/queue-calls.ts'
 import { type Cqe, elementOf } from '../../support/queues/queue-host.ts'

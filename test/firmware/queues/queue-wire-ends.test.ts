@@ -15,13 +15,13 @@ import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import {
-  type Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
+  type TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { End, hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 import { at, localQueue, play, record } from '../../support/queues/local-queue.ts'
 import { FIRST, nopHost } from '../../support/queues/nop-queues.ts'
@@ -276,7 +276,7 @@ test('P2-25: messages whose contexts find no place wait until room that is kept 
 
 test('H4: a host whose count of events cannot be read is served no more', () => {
   const { host } = nopHost()
-  const card = host.card as Card
+  const card = host.card as TestCard
   for (let i = 0; i < EVENTS + 8; i++) {
     host.ring(15)
     host.run()

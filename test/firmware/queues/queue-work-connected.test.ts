@@ -10,7 +10,7 @@ import { QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/card.ts'
+import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/test-card.ts'
 import { type End, incarnationOf, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import { type ElementFields, u64 } from '../../support/queues/queue-host.ts'
 

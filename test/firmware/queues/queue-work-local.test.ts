@@ -17,14 +17,14 @@ import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
 import { adviceFor } from '../../../host-driver/base/advice.ts'
+import { attachedAgent, believe } from '../../support/cards/placed.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   type RegionShape,
-} from '../../support/cards/card.ts'
-import { attachedAgent, believe } from '../../support/cards/placed.ts'
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { at, localQueue, one, play, readBack, record } from '../../support/queues/local-queue.ts'
 import type { CardHost } from '../../support/queues/queue-calls.ts'
@@ -503,7 +503,7 @@ describe('what is refused', () => {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
-    const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
+    const card = new TestCard(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
     believe(card, PLACEMENT_THROUGH)
     const host = new QueueHost(card).init(64)
     attachedAgent(card, new RawAgentQueues(host))
@@ -537,7 +537,7 @@ describe('what is refused', () => {
         platform: DDIO_OFF,
         link,
       })
-      const card = new Card(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
+      const card = new TestCard(1 << 18, { host: memory, ram: new HostRam(1 << 22, link) }).format()
       believe(card, 1)
       const queue = localQueue(new QueueHost(card).init(64) as CardHost)
       const region = card.provision({ slots: 4, capacity: 100, placement: 1 })

@@ -12,7 +12,7 @@ import {
   bytesCard,
   contentsOf,
 } from '../../support/cards/bytes-card.ts'
-import { dataOf, type Place, readFrame, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, type Place, readFrame, type TestPeer } from '../../support/cards/test-card.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
@@ -91,7 +91,7 @@ describe('an atomic', () => {
 
 type Make = (
   one: BytesCard,
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaHigh: number,
   vaLow: number,

@@ -13,8 +13,8 @@ import {
   bytesCard,
   watch,
 } from '../../support/cards/bytes-card.ts'
-import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
 import { countFences, failFence } from '../../support/cards/fences.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/test-card.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,

@@ -24,14 +24,14 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
 import {
-  Card,
   dataOf,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import {
   associateFrame,
   blockSizeFrame,
@@ -51,11 +51,11 @@ const BYTES_LENGTH = 64
 
 /** A card with one record and one range of bytes that a hostile frame may have been meant for. */
 class Target {
-  readonly card: Card = new Card(1 << 17).format()
+  readonly card: TestCard = new TestCard(1 << 17).format()
   readonly region: TestRegion
   readonly bytes: TestRegion
   readonly bytesAt: number
-  qp: TestQueuePair
+  qp: TestPeer
   private before: Uint8Array
   private readonly mayChange: Uint8Array
 
@@ -382,7 +382,7 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
   ]
 
   /** Serves one frame to a fresh queue pair; its first answer's syndrome, or -1. */
-  function answerTo(target: Target, frame: (qp: TestQueuePair) => Uint8Array): Sent[] {
+  function answerTo(target: Target, frame: (qp: TestPeer) => Uint8Array): Sent[] {
     const sent = target.card.serve(frame(target.qp))
     if (sent.some(({ syndrome }) => syndrome > 0x1f) || sent.length === 0) target.reconnect()
     else target.qp.psn = (target.qp.psn + 1) & 0xffffff
@@ -501,7 +501,7 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
 
   function persistTo(
     target: Target,
-    qp: TestQueuePair,
+    qp: TestPeer,
     vaHigh: number,
     vaLow: number,
     length: number,
@@ -520,9 +520,9 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
       for (const region of [target.region, target.bytes]) {
         const rkey = (region.rkey ^ (1 << bit)) >>> 0
         for (const frame of [
-          (qp: TestQueuePair) => persistFrames({ ...qp }, { rkey }, SLOT, dataOf(8, 1))[0]!,
-          (qp: TestQueuePair) => writeFrames({ ...qp }, rkey, 0, dataOf(8, 1))[0]!,
-          (qp: TestQueuePair) => readFrame({ ...qp }, rkey, 0, 0, 8),
+          (qp: TestPeer) => persistFrames({ ...qp }, { rkey }, SLOT, dataOf(8, 1))[0]!,
+          (qp: TestPeer) => writeFrames({ ...qp }, rkey, 0, dataOf(8, 1))[0]!,
+          (qp: TestPeer) => readFrame({ ...qp }, rkey, 0, 0, 8),
         ]) {
           expect(answerTo(target, frame).map(({ syndrome }) => syndrome)).toEqual([0x62])
         }
@@ -588,7 +588,7 @@ describe('bursts of anything', () => {
     return frame
   }
 
-  function shifted(qp: TestQueuePair, by: number): TestQueuePair {
+  function shifted(qp: TestPeer, by: number): TestPeer {
     return { ...qp, psn: (qp.psn + by) & 0xffffff }
   }
 })

@@ -11,7 +11,7 @@ import {
   type BytesCard,
   bytesCard,
 } from '../../support/cards/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, readFrame, type Sent, type TestPeer } from '../../support/cards/test-card.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
@@ -43,7 +43,7 @@ function turns(one: BytesCard, ...frames: Uint8Array[]): Sent[][] {
   return all
 }
 
-function readLong(one: BytesCard, qp: TestQueuePair, at = 0, length = BYTES_LENGTH): Uint8Array {
+function readLong(one: BytesCard, qp: TestPeer, at = 0, length = BYTES_LENGTH): Uint8Array {
   return readFrame(qp, one.bytes, 0, at, length)
 }
 

@@ -33,18 +33,18 @@ import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
 import type { Pweth } from '../../../firmware/wire/persist.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
 import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
+import { atFence } from '../../support/cards/fences.ts'
+import { believe, placed, restarted, tellAgent } from '../../support/cards/placed.ts'
 import {
-  Card,
   dataOf,
   type PersistOptions,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
+  TestCard,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { atFence } from '../../support/cards/fences.ts'
-import { believe, placed, restarted, tellAgent } from '../../support/cards/placed.ts'
+} from '../../support/cards/test-card.ts'
 import { OnDemandHost } from '../../support/residency/on-demand.ts'
 import { associateFrame } from '../../support/residency/residency-asks.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
@@ -728,14 +728,14 @@ describe('refusals are typed (X-7)', () => {
     SUPERBLOCK: () => {
       const { nvdimm } = setting().card
       nvdimm.refuseWrites(0)
-      const card = new Card(nvdimm)
+      const card = new TestCard(nvdimm)
       const one = { card, region: card.open(), qp: card.connect() }
       return served(one, only(one, {}))
     },
     OPERATION_FORGOTTEN: () => {
       const { nvdimm } = setting().card
       nvdimm.dirtyShutdowns += 1
-      const card = new Card(nvdimm)
+      const card = new TestCard(nvdimm)
       const one = { card, region: card.open(), qp: card.connect() }
       return served(one, only(one, { repetition: true }))
     },
@@ -917,8 +917,8 @@ describe('fail closed (D-13)', () => {
   })
 
   /** A card that starts on what a cut left. */
-  function rebooted(content: Uint8Array): Card {
-    return new Card(new Nvdimm({ bytes: content.length, content }))
+  function rebooted(content: Uint8Array): TestCard {
+    return new TestCard(new Nvdimm({ bytes: content.length, content }))
   }
 })
 

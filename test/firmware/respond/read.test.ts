@@ -12,7 +12,7 @@ import {
   RC_READ_RESPONSE_MIDDLE,
   RC_READ_RESPONSE_ONLY,
 } from '../../../firmware/wire/opcode.ts'
-import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/test-card.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
   contentOf,

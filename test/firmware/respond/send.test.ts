@@ -19,8 +19,8 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
   compareSwapFrame,
@@ -47,7 +47,7 @@ function syndromes(sent: readonly Sent[]): number[] {
 }
 
 /** Takes every entry that one peer may have by messages that do not end; their queue pairs. */
-function takeAll(one: BytesCard, count = RECEIVES / 2): TestQueuePair[] {
+function takeAll(one: BytesCard, count = RECEIVES / 2): TestPeer[] {
   return Array.from({ length: count }, (_, i) => {
     const qp = one.card.connect(256)
     expect(one.card.serve(sendFrames({ ...qp }, dataOf(300, i))[0]!)).toEqual([])
@@ -283,7 +283,7 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
 })
 
 describe('SEND with Invalidate', () => {
-  const USES: Readonly<Record<string, (one: BytesCard, qp: TestQueuePair) => Uint8Array[]>> = {
+  const USES: Readonly<Record<string, (one: BytesCard, qp: TestPeer) => Uint8Array[]>> = {
     WRITE: ({ bytes }, qp) => writeFrames(qp, bytes, 0, dataOf(8, 1)),
     READ: ({ bytes }, qp) => [readFrame(qp, bytes, 0, 0, 8)],
     'FETCH-ADD': ({ bytes }, qp) => [fetchAddFrame(qp, bytes, 0, 1n)],

@@ -23,17 +23,17 @@ import {
   RECORD_SLOTS,
   watch,
 } from '../../support/cards/bytes-card.ts'
+import { countFences, failFence } from '../../support/cards/fences.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
-import { countFences, failFence } from '../../support/cards/fences.ts'
+} from '../../support/cards/test-card.ts'
 import { End, TwoCards } from '../../support/cards/two-cards.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
@@ -54,7 +54,7 @@ function durableAt(one: BytesCard, at: number, length: number): string {
 
 /** A WRITE_PERSIST of plain bytes: form A at an address. */
 function placedFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   region: TestRegion,
   vaLow: number,
   data: Uint8Array,
@@ -427,7 +427,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
   })
 
   test('as many as a group may have: one group, and a receipt for each', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const records = card.provision({ slots: 32 })
     const qp = card.connect()
     const base = qp.psn
@@ -447,7 +447,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     // The WRITE comes first, in the middle, and last; its records are durable in one copy before.
     for (const place of [0, 1, 2]) {
       for (const copies of [2, 3]) {
-        const card = new Card(1 << 19).format()
+        const card = new TestCard(1 << 19).format()
         const records = card.provision({ slots: 8, copies })
         const qp = card.connect()
         const base = qp.psn
@@ -534,7 +534,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
       ...writeFrames(other, records, 0, dataOf(8, 3), { vaHigh: 3 }),
     ]
     const sent = card.serve(...frames)
-    const to = (qp: TestQueuePair): Sent[] => sent.filter(({ packet }) => packet.destQp === qp.peer)
+    const to = (qp: TestPeer): Sent[] => sent.filter(({ packet }) => packet.destQp === qp.peer)
     const own = lines(to(qp), base)
     expect(own.at(-1)).toBe('NAK 0x63 1')
     expect(own.filter((text) => text.startsWith('ACK 1'))).toEqual([])
@@ -573,7 +573,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
 })
 
 test('P2-5: a plain WRITE is not acknowledged with the group that made way for it', () => {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const region = card.provision()
   const qp = card.connect()
   const [first] = persistFrames(qp, region, 2, dataOf(64, 1))

@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest'
 import * as limits from '../../../firmware/board/limits.ts'
 import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, type Sent, sentOf, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, type Sent, sentOf, type TestPeer } from '../../support/cards/test-card.ts'
 import {
   fill,
   fillMap,
@@ -27,10 +27,7 @@ import { lines, PATH_MTUS, sendFrames } from '../../support/wire/requests.ts'
 const SEED = Number(process.env.PERDURE_SEED ?? 527)
 
 /** A host with a region of 16 pages, none of them there, and a queue pair. */
-function begun(
-  mtu = 4096,
-  pages = 16,
-): { host: OnDemandHost; region: OnDemand; qp: TestQueuePair } {
+function begun(mtu = 4096, pages = 16): { host: OnDemandHost; region: OnDemand; qp: TestPeer } {
   const host = new OnDemandHost()
   const region = host.registerOnDemand({ length: pages * PAGE_BYTES })
   return { host, region, qp: host.card.connect(mtu) }

@@ -49,14 +49,6 @@ import {
   PREFETCH_SEQUENTIAL,
   PREFETCH_WILL_NEED,
 } from '../../../firmware/wire/prefetch.ts'
-import {
-  type Card,
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { engineCard } from '../../support/cards/engine.ts'
 import {
   attachedAgent,
@@ -68,6 +60,14 @@ import {
   restarted,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestCard,
+  type TestPeer,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { End, type TwoCards } from '../../support/cards/two-cards.ts'
 import { BASE, type OnDemand, OnDemandHost, payloadOf } from '../../support/residency/on-demand.ts'
 import {
@@ -107,7 +107,7 @@ class Responder {
   readonly host: OnDemandHost = new OnDemandHost()
   readonly region: OnDemand
   readonly frames: number[]
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   readonly range: Range
 
   constructor(mapped: readonly number[] = [], mtu = 4096, pages = PAGES) {
@@ -118,7 +118,7 @@ class Responder {
     this.range = { rkey: this.region.rkey, address: BASE, length: pages * PAGE_BYTES }
   }
 
-  get card(): Card {
+  get card(): TestCard {
     return this.host.card
   }
 
@@ -489,7 +489,7 @@ test('a notice that finds no room leaves when there is some', () => {
   end.ready({ last: 9, number: 77, mtu: 1024, peerPsn: 5, psn: 6, incarnation: 0 })
   end.post({ opcode: SEND, inline: dataOf(8, 1) })
   host.run()
-  const told: (readonly [TestQueuePair, Sent])[] = []
+  const told: (readonly [TestPeer, Sent])[] = []
   const qps = Array.from({ length: INITIATORS }, () => card.connect(4096))
   for (const qp of qps) {
     const sent = card.serve(associateFrame(qp, one.range, { optIn: true, current: true }))
@@ -889,11 +889,11 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
 
   /** Somebody who is told of a region of 64 records in the memory of a host, two pages. */
   class Watcher {
-    readonly card: Card
+    readonly card: TestCard
     readonly told: string[] = []
-    private readonly qp: TestQueuePair
+    private readonly qp: TestPeer
 
-    constructor(card: Card, region: TestRegion) {
+    constructor(card: TestCard, region: TestRegion) {
       this.card = card
       this.qp = card.connect()
       const range = { rkey: region.rkey, address: 0, length: 64 * region.stride }
@@ -916,7 +916,7 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
   }
 
   /** Leaves that region of `made` in the memory of its host, of which nothing is known. */
-  function startedBlind({ card, host }: Placed): Card {
+  function startedBlind({ card, host }: Placed): TestCard {
     cutPower({ card, host }, { ...NOTHING, adrFail: true })
     return restarted({ card, host })
   }
@@ -1158,14 +1158,14 @@ describe('what is refused', () => {
 
   const QUESTIONS = ['ASSOCIATE', 'BLOCK_SIZE', 'PREFETCH_HINT'] as const
 
-  function question(kind: (typeof QUESTIONS)[number], qp: TestQueuePair, range: Range): Uint8Array {
+  function question(kind: (typeof QUESTIONS)[number], qp: TestPeer, range: Range): Uint8Array {
     if (kind === 'ASSOCIATE') return associateFrame(qp, range)
     return kind === 'BLOCK_SIZE' ? blockSizeFrame(qp, range.rkey) : hintFrame(qp, range)
   }
 
   for (const kind of QUESTIONS) {
     test(`${kind}: keys, domains and rights are those of a READ`, () => {
-      const foreign: Readonly<Record<string, (one: Responder) => [TestQueuePair, Range]>> = {
+      const foreign: Readonly<Record<string, (one: Responder) => [TestPeer, Range]>> = {
         KEY: ({ qp, range }) => [qp, { ...range, rkey: range.rkey ^ 0x100 }],
         PROTECTION_DOMAIN: ({ card, range }) => [card.connect(4096, 9), range],
         RIGHTS: ({ qp, host, range }) => {
@@ -1239,7 +1239,7 @@ test('no bytes: there is nothing to tell of them, and nothing is associated', ()
 
 describe('nothing is left behind', () => {
   /** Associates the region on that many queue pairs; how many were granted. */
-  function associateMany(one: Responder, count: number): TestQueuePair[] {
+  function associateMany(one: Responder, count: number): TestPeer[] {
     return Array.from({ length: count }, () => {
       const qp = one.card.connect(4096)
       const fields = { blockSizeLog2: 12, optIn: true, periodUs: PERIOD_US }
@@ -1275,7 +1275,7 @@ describe('nothing is left behind', () => {
     },
   )
 
-  function end(one: Responder, how: string, qp: TestQueuePair): void {
+  function end(one: Responder, how: string, qp: TestPeer): void {
     if (how === 'are disconnected') disconnect(one.card, qp)
     else if (how === 'fail') one.card.serve(hintFrame(qp, { ...one.range, rkey: 0 }))
     else if (how === 'opt out') {

@@ -80,14 +80,14 @@ import {
 import { blankUdp, writeUdp } from '../../../firmware/wire/udp.ts'
 import { batchFrames, statuses } from '../../support/cards/batch-card.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { type FrameParts, frameOf, hex, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
@@ -325,7 +325,7 @@ test('who has sent a request, and to whom, is told by every byte of the addresse
 })
 
 test('D-5: the flags of a receipt, and none that has no name', () => {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const region = card.provision({ slots: 8 })
   const qp = card.connect()
   const flags = (frames: readonly Uint8Array[]): number[] =>
@@ -602,7 +602,7 @@ test('N10: half a lap from what holds it back an acknowledgement is behind that,
 })
 
 test('P2-14: no range of an acknowledgement spans 256 packets, with READs between records', () => {
-  const card = new Card(1 << 20).format()
+  const card = new TestCard(1 << 20).format()
   const records = card.provision({ slots: 8 })
   const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 1 << 16 })
   const qp = card.connect(256)
@@ -652,7 +652,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   const waits = [1, 2, 3]
   const rest = waits.flatMap((a) => waits.flatMap((b) => waits.map((c) => [a, b, c])))
 
-  function askedOf(card: Card, qp: TestQueuePair, asked: readonly Asked[], at: number): Ask {
+  function askedOf(card: TestCard, qp: TestPeer, asked: readonly Asked[], at: number): Ask {
     const region = card.open()
     const base = qp.psn
     const frames = asked.map(({ wait, wantsAck }, i) => {
@@ -709,7 +709,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   })
 
   test.each(waits)('two queue pairs, that wait for all sorts of copies, first %i', (first) => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     card.provision({ slots: 8, copies: COPIES })
     const [one, two] = [card.connect(), card.connect()]
     for (const [i, more] of rest.entries()) {
@@ -725,7 +725,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   test('of which the medium refuses one: no range spans it, and it is said alone', () => {
     for (const place of [0, 1, 2, 3]) {
       for (const wait of waits) {
-        const card = new Card(1 << 18).format()
+        const card = new TestCard(1 << 18).format()
         const region = card.provision({ slots: 8, copies: COPIES })
         const asked = [0, 1, 2, 3].map((i) => ({ wait, wantsAck: true, refused: i === place }))
         card.nvdimm.refuseWrites(slotOffset(region, 0, place) / 64)
@@ -745,7 +745,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   test.each(mixed)(
     '$batched batches beside records, for $wait copies: each behind its fence',
     ({ batched, wait }) => {
-      const card = new Card(1 << 18).format()
+      const card = new TestCard(1 << 18).format()
       const region = card.provision({ slots: 8, copies: COPIES })
       const frames = [0, 1, 2].flatMap((i) => {
         const qp = card.connect()
@@ -775,7 +775,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
 
   test('X-3: again, each record earns what it has earned, whatever that was', () => {
     for (const refusing of [-1, 0, 2]) {
-      const card = new Card(1 << 18).format()
+      const card = new TestCard(1 << 18).format()
       const region = card.provision({ slots: 8, copies: COPIES })
       if (refusing >= 0) card.nvdimm.refuseWrites(slotOffset(region, refusing, 3) / 64)
       const qp = card.connect()
@@ -837,7 +837,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   test('P1-11: a late success is told to who wants it, a refusal to everybody', () => {
     for (const wantsAck of [true, false]) {
       for (const isTaken of [true, false]) {
-        const card = new Card(1 << 18).format()
+        const card = new TestCard(1 << 18).format()
         const region = card.provision({ slots: 8 })
         const qp = card.connect()
         const line = slotOffset(region, 1, 3) / 64
@@ -863,7 +863,7 @@ describe('D-5, X-1: the ranges of a burst', () => {
   })
 
   test('D-10: a batch of which the medium refuses one has its status, and so has the next', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const region = card.provision({ slots: 8 })
     const qp = card.connect()
     const records = [0, 1, 2].map((slot) => ({ slot, data: dataOf(64, slot) }))

@@ -9,7 +9,7 @@ import { cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { forgetOld } from '../../../firmware/transport/queue-pair.ts'
 import { OPCODES, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, readFrame, type Sent, type TestPeer } from '../../support/cards/test-card.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
@@ -29,7 +29,7 @@ const EXAMPLE = frameOf({ bth: { opcode: RC_SEND_ONLY, destQp: USUAL.localQp } }
 const VA = { vaHigh: USUAL.vaHigh }
 
 /** Nine requests of every kind; two of them have two packets at path MTU 256. */
-function chain(qp: TestQueuePair, rkey: number): Uint8Array[][] {
+function chain(qp: TestPeer, rkey: number): Uint8Array[][] {
   return [
     writeFrames(qp, rkey, 512, dataOf(300, 1), VA),
     [readFrame(qp, rkey, USUAL.vaHigh, 512, 300)],
@@ -117,7 +117,7 @@ function overIpv6(frame: Uint8Array): Uint8Array {
 test.each(PATH_MTUS)('over IPv6 a chain is answered as over IPv4, at path MTU %i', (mtu) => {
   const one = bytesCard(mtu)
   const { card, bytes } = one
-  const said = (qp: TestQueuePair, envelope: (frame: Uint8Array) => Uint8Array): string[] => {
+  const said = (qp: TestPeer, envelope: (frame: Uint8Array) => Uint8Array): string[] => {
     const base = qp.psn
     const frames = [
       ...writeFrames(qp, bytes, 512, dataOf(300, 1)),
@@ -168,7 +168,7 @@ describe('X-1: what was answered is there after a cut, wherever it falls', () =>
     const { qp, bytes, kept } = one
     const base = qp.psn
     const cells: [number, number, string][] = []
-    const put = (kind: TestQueuePair, region: 'bytes' | 'kept', n: number): Uint8Array[] => {
+    const put = (kind: TestPeer, region: 'bytes' | 'kept', n: number): Uint8Array[] => {
       const at = (region === 'bytes' ? BYTES_AT : KEPT_AT) + 64 * n
       cells.push([kind.psn - base, at, hexOf(dataOf(8, n))])
       return writeFrames(kind, one[region], 64 * n, dataOf(8, n))

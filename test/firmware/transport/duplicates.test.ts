@@ -14,7 +14,7 @@ import { CLIENTS } from '../../../firmware/board/limits.ts'
 import { OPERATION_LINES_AT } from '../../../firmware/board/memory-map.ts'
 import { isNewOperation } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
-import { clientOf, heldClientOf } from '../../../firmware/engine/operation.ts'
+import { clientOf, collectedClientOf } from '../../../firmware/engine/operation.ts'
 import { blankLine } from '../../../firmware/medium/operation-line.ts'
 import { type Ask, blankAsk } from '../../../firmware/transport/message.ts'
 import type { QueuePair } from '../../../firmware/transport/queue-pair.ts'
@@ -31,7 +31,6 @@ import { batchFrames, statuses, upTo } from '../../support/cards/batch-card.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import {
   ackStatuses,
-  Card,
   dataOf,
   type PersistOptions,
   persistAcks,
@@ -39,9 +38,10 @@ import {
   type RegionShape,
   readFrame,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../support/judges/oracle.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { frameOf, hexOf } from '../../support/wire/frames.ts'
@@ -203,17 +203,17 @@ const MESSAGE = dataOf(600, 1)
 const [DATA, OTHERS] = [dataOf(64, 1), dataOf(64, 2)]
 
 interface Named {
-  readonly card: Card
+  readonly card: TestCard
   readonly region: TestRegion
 }
 
 function named(shape: RegionShape = {}): Named {
-  const card = new Card().format()
+  const card = new TestCard().format()
   return { card, region: card.provision({ capacity: 640, ...shape }) }
 }
 
 /** A connection of that client. */
-function connectAs({ card }: Named, low = CLIENT, high = 0, mtu = 256): TestQueuePair {
+function connectAs({ card }: Named, low = CLIENT, high = 0, mtu = 256): TestPeer {
   const peer = 0x5500 + (card.now % 0x1000)
   const body = card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
     putU32(request, mad.CONNECT_CLIENT_QP, peer)
@@ -227,7 +227,7 @@ function connectAs({ card }: Named, low = CLIENT, high = 0, mtu = 256): TestQueu
 
 function persist(
   { region }: Named,
-  qp: TestQueuePair,
+  qp: TestPeer,
   operation: number,
   slot: number,
   data: Uint8Array = DATA,
@@ -241,7 +241,7 @@ function held({ card, region }: Named, slot: number, length = DATA.length): stri
 }
 
 /** Does the card know of the operation that it is durable? */
-function isKnown({ card }: Named, qp: TestQueuePair, operation: number): boolean {
+function isKnown({ card }: Named, qp: TestPeer, operation: number): boolean {
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn, ackRequest: true }
@@ -254,7 +254,7 @@ describe('N3, G2-2: a record that comes again over another connection', () => {
     readonly forged: boolean
     readonly client?: readonly [number, number]
     readonly data?: Uint8Array
-    readonly between?: (one: Named, qp: TestQueuePair) => void
+    readonly between?: (one: Named, qp: TestPeer) => void
   }
 
   const BYTES = dataOf(600, 2)
@@ -325,7 +325,7 @@ describe('N3, G2-2: a record that comes again over another connection', () => {
 })
 
 describe('X-3, P1-11: the medium refuses the line of a client in the middle of a burst', () => {
-  function refusing(): Named & { readonly qp: TestQueuePair } {
+  function refusing(): Named & { readonly qp: TestPeer } {
     const one = named()
     const qp = connectAs(one)
     one.card.serve(...persist(one, qp, 1, 0))
@@ -349,7 +349,7 @@ describe('X-3, P1-11: the medium refuses the line of a client in the middle of a
       expect(ackStatuses(card.serve(...frames))).toEqual([0, 0])
       expect([1, 2, 3, 4].map((n) => isKnown(one, qp, n))).toEqual([true, true, true, false])
       const part = new Nvdimm({ bytes: card.nvdimm.bytes, content: card.nvdimm.durable.slice() })
-      const next = { card: new Card(part), region: one.region }
+      const next = { card: new TestCard(part), region: one.region }
       const known = [1, 2, 3, 4].map((n) => isKnown(next, connectAs(next), n))
       expect(known).toEqual([true, true, true, false])
     }
@@ -390,12 +390,12 @@ describe('D-6: the place of a client in the table', () => {
     const place = clientOf(state, qp, message)
     expect(place).toBe(0)
     const { uses } = operations
-    expect(heldClientOf(state, qp, message)).toBe(0)
+    expect(collectedClientOf(state, qp, message)).toBe(0)
     expect(operations.uses).toBe(uses)
     // The medium has refused its lines meanwhile.
     operations.retired[0] = 1
     blankLine(operations.words, OPERATION_LINES_AT >> 2, 0, 0)
-    expect(heldClientOf(state, qp, message)).toBe(1)
+    expect(collectedClientOf(state, qp, message)).toBe(1)
     expect(qp.client).toBe(1)
   })
 
@@ -441,7 +441,7 @@ describe('X-3: an operation that was given out stays given out', () => {
   test('by a client that a table had forgotten, behind an older one elsewhere', () => {
     const one = named()
     one.card.nvdimm.dirtyShutdowns += 1
-    const next = { card: new Card(one.card.nvdimm), region: one.card.open() }
+    const next = { card: new TestCard(one.card.nvdimm), region: one.card.open() }
     const region = next.card.open()
     const at = { ...next, region }
     const [qp, other] = [connectAs(at), connectAs(at)]

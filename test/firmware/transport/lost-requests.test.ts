@@ -12,7 +12,7 @@ import {
   type BytesCard,
   bytesCard,
 } from '../../support/cards/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { dataOf, readFrame, type Sent, type TestPeer } from '../../support/cards/test-card.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
   ACK,
@@ -114,7 +114,7 @@ describe('R1-C12: what is asked again is known by what is outstanding', () => {
 })
 
 /** A request of a dialogue: its name, and its frame or frames, also as they are repeated. */
-type Make = (one: BytesCard, qp: TestQueuePair, repeated: boolean) => Uint8Array[]
+type Make = (one: BytesCard, qp: TestPeer, repeated: boolean) => Uint8Array[]
 
 const REQUESTS: Readonly<Record<string, Make>> = {
   WRITE: (one, qp) => writeFrames(qp, one.bytes, 0, dataOf(300, 1)),

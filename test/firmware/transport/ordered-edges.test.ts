@@ -15,7 +15,7 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,

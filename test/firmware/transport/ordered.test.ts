@@ -20,8 +20,8 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../support/cards/card.ts'
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { thoroughIf } from '../../support/run/thorough.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import {
@@ -45,7 +45,7 @@ interface Operation {
   readonly name: string
   /** Does it have a response of its own? */
   readonly answered: boolean
-  readonly frames: (one: BytesCard, qp: TestQueuePair, n: number) => Uint8Array[]
+  readonly frames: (one: BytesCard, qp: TestPeer, n: number) => Uint8Array[]
 }
 
 const at = (n: number): number => 64 + 8 * n
@@ -413,7 +413,7 @@ describe('a command that fails', () => {
 
   /** Four clients with the same chain: the frames of one burst, in turns. */
   function chains(one: BytesCard): {
-    pairs: TestQueuePair[]
+    pairs: TestPeer[]
     bases: number[]
     frames: Uint8Array[]
   } {
@@ -428,11 +428,7 @@ describe('a command that fails', () => {
     return { pairs, bases, frames }
   }
 
-  function saidTo(
-    sent: readonly Sent[],
-    pairs: readonly TestQueuePair[],
-    bases: number[],
-  ): string[][] {
+  function saidTo(sent: readonly Sent[], pairs: readonly TestPeer[], bases: number[]): string[][] {
     return pairs.map((qp, i) =>
       lines(
         sent.filter(({ packet }) => packet.destQp === qp.peer),

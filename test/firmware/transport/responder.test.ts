@@ -43,15 +43,15 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import { blankPacket } from '../../../firmware/wire/packet.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { Stranger } from '../../support/peers/strangers.ts'
 import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
 import { type FrameParts, frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
@@ -88,12 +88,12 @@ function faultsOf(dialogue: Dialogue): string[] {
 
 /** A card with a region of records, one of bytes, and a queue pair. */
 function cardWithBoth(mtu = 4096): {
-  card: Card
+  card: TestCard
   records: TestRegion
   bytes: TestRegion
-  qp: TestQueuePair
+  qp: TestPeer
 } {
-  const card = new Card(1 << 19).format()
+  const card = new TestCard(1 << 19).format()
   const records = card.provision({ slots: 40, capacity: 4096 })
   const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
   return { card, records, bytes, qp: card.connect(mtu) }
@@ -185,7 +185,7 @@ describe('a packet with several faults is answered for the first (wire-format 3.
 
   test('a WRITE_PERSIST is judged in the same order: length before key, key before slot', () => {
     const { card, records } = cardWithBoth()
-    const frame = (qp: TestQueuePair, rkey: number, slot: number, length: number): Uint8Array =>
+    const frame = (qp: TestPeer, rkey: number, slot: number, length: number): Uint8Array =>
       frameOf({
         bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
         reth: { vaHigh: slot, vaLow: 0, rkey, length },
@@ -377,7 +377,7 @@ describe('messages of several packets', () => {
   })
 
   test.each(PATH_MTUS)('a WRITE_PERSIST of any length is durable at path MTU %i', (mtu) => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const region = card.provision({ slots: 4, capacity: 3 * 4096 + 1 })
     for (const together of [true, false]) {
       const qp = card.connect(mtu)
@@ -400,7 +400,7 @@ describe('messages of several packets', () => {
 
   /** One packet of 256 bytes, or of the length that its place in the message wants. */
   function packetOf(
-    qp: TestQueuePair,
+    qp: TestPeer,
     { rkey, baseHigh }: TestRegion,
     opcode: number,
     psn: number,
@@ -443,7 +443,7 @@ describe('messages of several packets', () => {
       title: `${short(next)} after ${before.map(short).join(', ') || 'nothing'}`,
     })),
   )('$title draws NAK 0x61, and then silence', ({ before, next }) => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const records = card.provision({ capacity: CAPACITY_BYTES })
     const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
     const qp = card.connect(256)
@@ -473,7 +473,7 @@ describe('messages of several packets', () => {
     const announced = [0, 255, 256, 257, 511, 513, 766, 768, 2 ** 31, 2 ** 31 + 1, 2 ** 32 - 1]
     for (const kind of [KINDS.write, KINDS.persist]) {
       for (const length of announced) {
-        const card = new Card().format()
+        const card = new TestCard().format()
         const records = card.provision({ capacity: CAPACITY_BYTES })
         const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
         const region = kind === KINDS.write ? bytes : records
@@ -574,7 +574,7 @@ describe('answers', () => {
 
     function requestOf(
       kind: Step,
-      qp: TestQueuePair,
+      qp: TestPeer,
       reads: { psn: number; last: number; done: boolean }[],
       i: number,
     ): Uint8Array {
@@ -612,7 +612,7 @@ describe('answers', () => {
   ])(
     '32 records at level $level of $copies: $fences fences, one ACK and one PERSIST_ACK',
     ({ copies, level, fences }) => {
-      const card = new Card(1 << 19).format()
+      const card = new TestCard(1 << 19).format()
       const region = card.provision({ slots: 32, copies })
       const qp = card.connect()
       const base = qp.psn
@@ -758,7 +758,7 @@ describe('room for messages of several packets', () => {
   const LENGTH_BYTES = 700
 
   test('N8: a message that stops half-way is given up, its record untouched', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     const stuck = Array.from({ length: STAGING_BUFFERS }, () => card.connect(256))
     const before = contentOf(card)
@@ -786,7 +786,7 @@ describe('room for messages of several packets', () => {
   })
 
   test('a message whose packets keep coming, however slowly, is not given up', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     const qp = card.connect(256)
     let sent: Sent[] = []
@@ -799,7 +799,7 @@ describe('room for messages of several packets', () => {
   })
 
   test('without room a message is refused by a status, and the queue pair lives', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     const pairs = Array.from({ length: STAGING_BUFFERS }, () => card.connect(256))
     const pending = pairs.map((qp, i) => persistFrames(qp, region, i % 8, dataOf(LENGTH_BYTES, i)))
@@ -823,7 +823,7 @@ describe('room for messages of several packets', () => {
   })
 
   test('R1-A4: a peer over IPv6 is known by its whole address, whatever it has open', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     const slow = new Stranger(card, 77, 6)
     const begin = (): void => {
@@ -845,7 +845,7 @@ describe('room for messages of several packets', () => {
   })
 
   test('a queue pair that fails or is closed gives its room back', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     for (let i = 0; i < 3 * STAGING_BUFFERS; i++) {
       const qp = card.connect(256)
@@ -866,7 +866,7 @@ describe('room for messages of several packets', () => {
   })
 
   test('a queue pair that failed while it gathered gives its room back in the end', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 5) / 64)
     for (let i = 0; i < STAGING_BUFFERS; i++) {

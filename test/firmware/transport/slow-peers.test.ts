@@ -17,14 +17,14 @@ import { WC_SUCCESS } from '../../../firmware/host/element.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
 import { type BytesCard, bytesCard } from '../../support/cards/bytes-card.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../support/cards/card.ts'
+} from '../../support/cards/test-card.ts'
 import { hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 import { Stranger } from '../../support/peers/strangers.ts'
 import {
@@ -40,11 +40,11 @@ const LENGTH = 600
 const syndromes = (sent: readonly Sent[]): number[] => sent.map(({ syndrome }) => syndrome)
 
 /** Lets so much time go by, as a card does that nobody asks for anything: in idle calls. */
-function wait(card: Card, us: number): void {
+function wait(card: TestCard, us: number): void {
   for (let left = us; left > 0; left -= 50_000) card.pass(Math.min(left, 50_000))
 }
 
-const KINDS: Readonly<Record<string, (one: BytesCard, qp: TestQueuePair) => Uint8Array[]>> = {
+const KINDS: Readonly<Record<string, (one: BytesCard, qp: TestPeer) => Uint8Array[]>> = {
   WRITE: ({ bytes }, qp) => writeFrames(qp, bytes, 0, dataOf(LENGTH, 1)),
   'WRITE of a record': ({ records }, qp) =>
     writeFrames(qp, records, 0, dataOf(500, 1), { vaHigh: 1 }),
@@ -103,8 +103,8 @@ describe('R1-A4: buffers of messages of several packets', () => {
       ?.name ?? 'PASS'
 
   /** A card whose every buffer is held by one peer; and what that one has still to say. */
-  function held(): { card: Card; region: TestRegion; slow: Stranger; rest: Uint8Array[][] } {
-    const card = new Card().format()
+  function held(): { card: TestCard; region: TestRegion; slow: Stranger; rest: Uint8Array[][] } {
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH })
     const slow = new Stranger(card, 77)
     const rest = Array.from({ length: STAGING_BUFFERS }, (_, i) => {
@@ -194,7 +194,7 @@ describe('R1-A4: buffers of messages of several packets', () => {
   })
 
   test('a record by plain WRITE that lost its buffer is refused by a NAK, not half stored', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ capacity: LENGTH })
     const slow = new Stranger(card, 77)
     const rest = Array.from({ length: STAGING_BUFFERS }, () => {
@@ -243,11 +243,11 @@ describe('R1-A4: receive entries', () => {
 
 describe('R1-A4: queue pairs', () => {
   test('who keeps all of them by a packet now and then makes room for one who has none', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const region = card.provision()
     const greedy = new Stranger(card, 77)
     const pairs = Array.from({ length: QUEUE_PAIRS }, () => greedy.connect())
-    const keep = (qp: TestQueuePair): number =>
+    const keep = (qp: TestPeer): number =>
       greedy.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
     for (const qp of pairs) expect(keep(qp)).toBeGreaterThan(0)
     const newcomer = new Stranger(card, 10)
@@ -265,11 +265,11 @@ describe('R1-A4: queue pairs', () => {
   })
 
   test('of those of one peer the one that was silent for longest goes, wherever it stands', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const region = card.provision()
     const greedy = new Stranger(card, 77)
     const pairs = Array.from({ length: QUEUE_PAIRS }, () => greedy.connect())
-    const keep = (qp: TestQueuePair): number =>
+    const keep = (qp: TestPeer): number =>
       greedy.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
     for (const qp of pairs) keep(qp)
     const last = pairs.at(-1)!
@@ -281,7 +281,7 @@ describe('R1-A4: queue pairs', () => {
   })
 
   test('who has few of them keeps them, silent or not', () => {
-    const card = new Card(1 << 19).format()
+    const card = new TestCard(1 << 19).format()
     const region = card.provision()
     const peers = Array.from(
       { length: QUEUE_PAIRS / 2 },

@@ -5,7 +5,7 @@
 
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
-import type { Sent } from '../cards/card.ts'
+import type { Sent } from '../cards/test-card.ts'
 import { ackName, nakName, persistAckName } from './ack-model-client.ts'
 
 export class AnswerNames {

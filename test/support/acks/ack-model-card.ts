@@ -22,7 +22,15 @@ import { prepareTemplate } from '../../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import type { QueuePair } from '../../../firmware/transport/queue-pair.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { Card, dataOf, FACTS, persistFrames, placeAll, type Sent, sentOf } from '../cards/card.ts'
+import {
+  dataOf,
+  FACTS,
+  persistFrames,
+  placeAll,
+  type Sent,
+  sentOf,
+  TestCard,
+} from '../cards/test-card.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
@@ -69,7 +77,7 @@ export class CardResponder implements ResponderSide {
   constructor(plan: Plan, fences = true) {
     this.plan = plan
     this.fences = fences
-    const card = new Card(PART_BYTES)
+    const card = new TestCard(PART_BYTES)
     card.format()
     card.provision({ slots: 4, capacity: 2 * PATH_MTU })
     this.content = card.nvdimm.durable.slice()
@@ -193,7 +201,7 @@ export class CardResponder implements ResponderSide {
     const key = createHash('sha1').update(content).digest('hex')
     let found = this.onMedium.get(key)
     if (found === undefined) {
-      const card = new Card(new Nvdimm({ bytes: PART_BYTES, content }))
+      const card = new TestCard(new Nvdimm({ bytes: PART_BYTES, content }))
       const region = card.open()
       const qp = card.connect()
       found = 0

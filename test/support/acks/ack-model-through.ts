@@ -18,7 +18,6 @@ import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
 import { PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
-import { type Card, dataOf, persistFrames } from '../cards/card.ts'
 import {
   type Agent,
   attachedAgent,
@@ -28,6 +27,7 @@ import {
   PART_BYTES,
   work,
 } from '../cards/placed.ts'
+import { dataOf, persistFrames, type TestCard } from '../cards/test-card.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
@@ -44,7 +44,7 @@ const DATA_BYTES = PATH_MTU - 64
 const STATES_MAX = 20_000
 
 interface Bench {
-  readonly card: Card
+  readonly card: TestCard
   readonly host: HostMemory
   readonly agent: Agent
   readonly state: State

@@ -7,7 +7,7 @@
  */
 
 import { bootGuest } from '../../../boards/emulator/run/guest.ts'
-import { FACTS } from '../cards/card.ts'
+import { FACTS } from '../cards/test-card.ts'
 
 /** Of one look, ms: a few times what another program takes when it gets the processor. */
 const LOOK_MS = 20

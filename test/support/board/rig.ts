@@ -5,7 +5,7 @@
 
 import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
 import { PATIENT } from '../run/patience.ts'
-import type { TestQueuePair } from '../wire/conversation.ts'
+import type { TestPeer } from '../wire/conversation.ts'
 import { type Granted, grantedOn } from '../wire/replay.ts'
 import { writeFrames } from '../wire/requests.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
@@ -70,7 +70,7 @@ export class Rig {
   /** A queue pair with that path MTU, and a region for recorded conversations, all zeros. */
   replayGround(pathMtu: number, name = 'replay', bytes: number = REPLAY_BYTES): Granted {
     const grant = grantedOn(this.cable.client, pathMtu, name, bytes)
-    const qp: TestQueuePair = this.cable.client.connect(4096)
+    const qp: TestPeer = this.cable.client.connect(4096)
     const zeros = new Uint8Array(bytes)
     this.cable.ask(...writeFrames(qp, grant, grant.baseLow, zeros))
     return grant

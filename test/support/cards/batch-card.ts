@@ -24,7 +24,7 @@ import type { Pqeth } from '../../../firmware/wire/persist-query.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
 import { frameOf } from '../wire/frames.ts'
 import { type Setting, slotOffset } from '../wire/requests.ts'
-import { Card, persistOpcode, type Sent, type TestQueuePair } from './card.ts'
+import { persistOpcode, type Sent, TestCard, type TestPeer } from './test-card.ts'
 
 export const INDEPENDENT: number = CONDITION_INDEPENDENT
 export const IN_ORDER: number = CONDITION_IN_ORDER
@@ -57,7 +57,7 @@ export interface BatchOptions {
 
 /** The frames of a burst of a batch; PSN and operation id of the queue pair move on. */
 export function batchFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   region: { readonly rkey: number },
   records: readonly BatchRecord[],
   options: BatchOptions = {},
@@ -72,7 +72,7 @@ export function batchFrames(
 }
 
 function memberFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   region: { readonly rkey: number },
   record: BatchRecord,
   options: Required<Pick<BatchOptions, 'count' | 'operation' | 'ends'>> & BatchOptions,
@@ -114,11 +114,7 @@ function memberFrames(
 }
 
 /** A query for the batch of that id. */
-export function batchQuery(
-  qp: TestQueuePair,
-  batchId: number,
-  fields: Partial<Pqeth> = {},
-): Uint8Array {
+export function batchQuery(qp: TestPeer, batchId: number, fields: Partial<Pqeth> = {}): Uint8Array {
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff
   return frameOf({
@@ -166,7 +162,7 @@ export interface BatchSetting extends Setting {
 }
 
 export function batchSetting(
-  shape: Parameters<Card['provision']>[0] = {},
+  shape: Parameters<TestCard['provision']>[0] = {},
   mtu = 4096,
   bytes: number = 1 << 18,
 ): BatchSetting {
@@ -175,7 +171,7 @@ export function batchSetting(
     bootDirect(machine, (seen) => {
       state = seen
     })
-  const card = new Card(bytes, { start }).format()
+  const card = new TestCard(bytes, { start }).format()
   const region = card.provision({ slots: 300, ...shape })
   return { state: state!, card, region, qp: card.connect(mtu) }
 }

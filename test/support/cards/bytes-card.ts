@@ -6,7 +6,7 @@
 import { type Facts, TRANSMIT } from '../../../firmware/board/hal.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
+import { type Sent, TestCard, type TestPeer, type TestRegion } from './test-card.ts'
 
 export const BYTES_LENGTH = 65536
 export const RECORD_SLOTS = 8
@@ -21,16 +21,16 @@ export const RECORDS_AT: number = KEPT_AT + BYTES_LENGTH
 const RECORDS_AREA = 8192
 
 export interface BytesCard {
-  readonly card: Card
+  readonly card: TestCard
   readonly bytes: TestRegion
   /** Registered write-persist. */
   readonly kept: TestRegion
   readonly records: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 }
 
 export function bytesCard(mtu = 1024, facts: Partial<Facts> = {}): BytesCard {
-  const card = new Card(1 << 19, { facts }).format()
+  const card = new TestCard(1 << 19, { facts }).format()
   const shape = { kind: mad.KIND_BYTES, length: BYTES_LENGTH }
   const bytes = card.provision({ name: 'bytes', ...shape })
   const kept = card.provision({ name: 'kept', ...shape, flags: 2 })

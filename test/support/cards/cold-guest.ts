@@ -18,7 +18,7 @@ import { findBundle } from '../../../boards/emulator/run/bundle.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { bootGuest, type Guest, type GuestMachine } from '../../../boards/emulator/run/guest.ts'
 import { RECEIVE_AT } from '../../../firmware/board/hal.ts'
-import { FACTS } from './card.ts'
+import { FACTS } from './test-card.ts'
 
 /** Instead of a count of frames: the facts lie in packet memory, start. */
 const START = -1

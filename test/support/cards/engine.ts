@@ -9,7 +9,7 @@ import { bootGuest } from '../../../boards/emulator/run/guest.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import { Conversation, sentOf } from '../wire/conversation.ts'
-import { Card, type CardOptions, FACTS, GONE, placeAll } from './card.ts'
+import { FACTS, GONE, placeAll, TestCard, type TestCardOptions } from './test-card.ts'
 
 /** Boots the firmware on that machine; QuickJS gives it packet memory of its own. */
 async function bootOn(
@@ -24,11 +24,11 @@ async function bootOn(
 export async function engineCard(
   name: Engine,
   partBytes: number,
-  options: CardOptions = {},
-): Promise<Card> {
-  let card: Card | null = null
+  options: TestCardOptions = {},
+): Promise<TestCard> {
+  let card: TestCard | null = null
   const firmware = await bootOn(name, (packets) => {
-    card = new Card(partBytes, { ...options, packets, start: () => GONE })
+    card = new TestCard(partBytes, { ...options, packets, start: () => GONE })
     return card.machine
   })
   card!.firmware = firmware

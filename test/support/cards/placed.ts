@@ -36,14 +36,14 @@ import type { HostCpu, PlacementControl } from '../../../host-driver/target/regi
 import { RawAgentQueues } from '../queues/agent-host.ts'
 import { QueueHost } from '../queues/queue-host.ts'
 import {
-  Card,
   dataOf,
   type RegionShape,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
   withPassingCards,
-} from './card.ts'
+} from './test-card.ts'
 
 export const PART_BYTES: number = 1 << 16
 export const HOST_BYTES: number = 1 << 15
@@ -77,7 +77,7 @@ export function cpuOf(host: HostMemory): HostCpu {
 }
 
 /** The control calls of a card as the registrar wants them. */
-export function controlOf(card: Card): PlacementControl {
+export function controlOf(card: TestCard): PlacementControl {
   return {
     probe: async () => {
       card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
@@ -89,7 +89,7 @@ export function controlOf(card: Card): PlacementControl {
 }
 
 /** Tells the card what the CPU has seen; what it refuses is an error. */
-export function place(card: Card, seen: number, adr: boolean, number: Uint8Array): void {
+export function place(card: TestCard, seen: number, adr: boolean, number: Uint8Array): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PLACE, (body) => {
     body[mad.PLACE_PLACEMENT] = seen
     body[mad.PLACE_ADR] = adr ? 1 : 0
@@ -98,14 +98,14 @@ export function place(card: Card, seen: number, adr: boolean, number: Uint8Array
 }
 
 /** Says that the probe has shown `seen`, whatever the platform is like. */
-export function believe(card: Card, seen: number): void {
+export function believe(card: TestCard, seen: number): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
   place(card, seen, true, card.host!.load(HOST_PROBE_AT, 8).bytes!)
 }
 
 /** The flush agent of a card whose placement is proven, attached at once. */
 export function attachedAgent(
-  card: Card,
+  card: TestCard,
   queues: RawAgentQueues = new RawAgentQueues(queueHostOf(card)),
 ): Agent {
   const agent = new Agent(card, queues)
@@ -118,7 +118,7 @@ export class Agent extends FlushAgent {
   readonly queues: RawAgentQueues
 
   constructor(
-    card: Card,
+    card: TestCard,
     queues: RawAgentQueues,
     memory: AgentMemory = hostSideOf(card),
     over: AgentQueues = queues,
@@ -135,7 +135,7 @@ export class Agent extends FlushAgent {
 }
 
 /** The AGENT call with the number that the probe has left. */
-export function tellAgent(card: Card, action: number, sendQueue: number): Uint8Array {
+export function tellAgent(card: TestCard, action: number, sendQueue: number): Uint8Array {
   return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
     body[mad.AGENT_ACTION] = action
     body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
@@ -143,10 +143,10 @@ export function tellAgent(card: Card, action: number, sendQueue: number): Uint8A
   })
 }
 
-const hosts = new WeakMap<Card, QueueHost>()
+const hosts = new WeakMap<TestCard, QueueHost>()
 
 /** The queues of the card's host; they are laid out when somebody asks for them. */
-export function queueHostOf(card: Card): QueueHost {
+export function queueHostOf(card: TestCard): QueueHost {
   let host = hosts.get(card)
   if (host === undefined) {
     host = new PushedHost(card)
@@ -165,7 +165,7 @@ export class PushedHost extends QueueHost {
 }
 
 /** The host's memory as the agent wants it. */
-export function hostSideOf(card: Card): AgentMemory {
+export function hostSideOf(card: TestCard): AgentMemory {
   const host = card.host!
   return {
     load: (at, length) => host.load(at, length),
@@ -175,16 +175,16 @@ export function hostSideOf(card: Card): AgentMemory {
 }
 
 /** A card whose host has both memories, behind one link. */
-export function cardOf(part: Nvdimm | number, host: HostMemory, watch?: Watch): Card {
+export function cardOf(part: Nvdimm | number, host: HostMemory, watch?: Watch): TestCard {
   const ram = host.platform.ddio ? new HostRam(RAM_BYTES, host.link) : null
-  return new Card(part, { watch, host, ram })
+  return new TestCard(part, { watch, host, ram })
 }
 
 /**
  * The host loses its power alone, and is there again, as it was or as another one: with a new epoch
  * of its queues, and nobody who has probed it.
  */
-export function restartHost(card: Card, back: HostReturn = {}): void {
+export function restartHost(card: TestCard, back: HostReturn = {}): void {
   const queues = queueHostOf(card)
   queues.setLink(false)
   card.host!.link.loseHost()
@@ -194,13 +194,13 @@ export function restartHost(card: Card, back: HostReturn = {}): void {
 }
 
 /** The registrar and the agent of a host that goes through its caches, after it was started. */
-export function agentOfNewHost(card: Card): Agent {
+export function agentOfNewHost(card: TestCard): Agent {
   believe(card, PLACEMENT_THROUGH)
   return attachedAgent(card)
 }
 
 /** Lets card and agent work until neither has anything to do. */
-export function work(card: Card, agent: FlushAgent): void {
+export function work(card: TestCard, agent: FlushAgent): void {
   for (let quiet = 0; quiet < 2 && !card.machine.dead; ) {
     quiet = agent.poll() === 0 && card.waitUs !== 1 ? quiet + 1 : 0
     card.idle()
@@ -209,10 +209,10 @@ export function work(card: Card, agent: FlushAgent): void {
 
 /** A card on two memories, with what a client has of it. */
 export interface Placed {
-  readonly card: Card
+  readonly card: TestCard
   readonly host: HostMemory
   readonly region: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   /** The flush agent, where the placement needs one. */
   readonly agent: Agent | null
 }
@@ -240,14 +240,14 @@ export function cutPower({ card, host }: Pick<Placed, 'card' | 'host'>, choice: 
 }
 
 /** The card loses its power alone: what is in the caches of its host stays there. */
-export function cardAlone(from: Card): Card {
+export function cardAlone(from: TestCard): TestCard {
   from.machine.die()
   cut(from.nvdimm, NOTHING)
   return cardOf(from.nvdimm, from.host!)
 }
 
 /** The copies of a record as the host's memory shows them to the card. */
-export function shownCopies(card: Card, region: TestRegion, slot: number): string[] {
+export function shownCopies(card: TestCard, region: TestRegion, slot: number): string[] {
   const qp = card.connect()
   return Array.from({ length: region.copies }, (_, c) =>
     say(card.read(qp, region, slot, VIEW_FIRST_COPY + c, 64, 64)),
@@ -255,7 +255,7 @@ export function shownCopies(card: Card, region: TestRegion, slot: number): strin
 }
 
 /** A card that is started on what a cut has left. */
-export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): Card {
+export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): TestCard {
   const { part, platform } = from.host
   return cardOf(from.card.nvdimm, new HostMemory({ part, platform }), watch)
 }
@@ -268,14 +268,14 @@ export interface Crash {
   readonly sent: readonly Sent[]
   /** The copies of record 0 as the cut left them, before the start. */
   readonly copies: readonly Uint8Array[]
-  readonly card: Card
+  readonly card: TestCard
 }
 
 export interface Scenario {
   /** Makes everything up to the first command at which power may go. */
   readonly begin: () => Placed
   /** What goes on then: frames served, idle time. */
-  readonly during: (placed: Placed, card: Card) => void
+  readonly during: (placed: Placed, card: TestCard) => void
   /** Changes the machine that is cut: a mutation. */
   readonly watch?: Watch
 }
@@ -326,7 +326,7 @@ function copiesOf({ host, region }: Placed): Uint8Array[] {
 }
 
 /** Notes what the card sends from now on. */
-function collectSent(card: Card, into: Sent[]): void {
+function collectSent(card: TestCard, into: Sent[]): void {
   const serve = card.serve.bind(card)
   card.serve = (...frames: Uint8Array[]): Sent[] => {
     const sent = serve(...frames)

@@ -12,10 +12,10 @@ import {
   type Cqe,
   type ElementFields,
   elementOf,
-  type QueuePair,
+  type PairNumbers,
   readying,
 } from '../queues/queue-host.ts'
-import type { Sent } from './card.ts'
+import type { Sent } from './test-card.ts'
 
 const RAM_BYTES = 1 << 22
 const ROUNDS_MAX = 10_000
@@ -103,7 +103,7 @@ export class End {
   readonly host: CardHost
   readonly cq: number
   readonly receiveCq: number
-  readonly qp: QueuePair
+  readonly qp: PairNumbers
   readonly buffer: number
   readonly lkey: number
 

@@ -8,13 +8,13 @@
 import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.ts'
 import { batchFrames, IN_ORDER } from '../cards/batch-card.ts'
 import {
-  Card,
   persistFrames,
   type RegionShape,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../cards/card.ts'
+} from '../cards/test-card.ts'
 import { acknowledgementIn } from '../judges/acknowledgement.ts'
 import {
   copyAt,
@@ -38,11 +38,11 @@ export interface Write {
 
 /** Plays the clients: what it writes, the oracle knows. */
 export class Actor {
-  card: Card
+  card: TestCard
   region: TestRegion
   readonly records: Map<number, RecordOracle> = new Map()
   readonly layout: RegionLayout
-  private pairs: TestQueuePair[]
+  private pairs: TestPeer[]
   private readonly carried = new Carried()
   private readonly checked: boolean
   /** Clients that have written. */
@@ -54,7 +54,7 @@ export class Actor {
   ended: () => void = () => {}
   fencesInBurst = 0
 
-  constructor(card: Card, shape: RegionShape, checked: boolean) {
+  constructor(card: TestCard, shape: RegionShape, checked: boolean) {
     this.card = card
     this.region = card.provision({ name: REGION, slots: 4, ...shape })
     this.layout = readSuperblock(card.nvdimm.durable)?.regions[0] ?? layoutUnchecked(card)
@@ -142,7 +142,7 @@ export class Actor {
    */
   restart(): void {
     const part = this.card.nvdimm
-    this.card = new Card(part)
+    this.card = new TestCard(part)
     this.region = this.card.open(REGION)
     this.pairs = this.pairs.map(({ operation }, i) => ({
       ...this.card.connect(4096, 0, 7 + i),
@@ -212,7 +212,7 @@ export class Actor {
 }
 
 /** The first region, where the check code of the superblock is switched off. */
-function layoutUnchecked(card: Card): RegionLayout {
+function layoutUnchecked(card: TestCard): RegionLayout {
   const pages = card.nvdimm.durable.slice(0, 2 * PAGE_BYTES)
   sealPage(pages.subarray(0, PAGE_BYTES))
   return readSuperblock(pages)!.regions[0]!

@@ -15,7 +15,7 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY, UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { type Card, placeAll, readFrame, type Sent, sentOf } from '../cards/card.ts'
+import { placeAll, readFrame, type Sent, sentOf, type TestCard } from '../cards/test-card.ts'
 import { frameOf } from '../wire/frames.ts'
 import { REGION } from './part.ts'
 
@@ -51,7 +51,7 @@ export function reportLines(body: Uint8Array): ReportLine[] {
 }
 
 /** The whole report of a card's last start. */
-export function recoveryReport(card: Card): ReportLine[] {
+export function recoveryReport(card: TestCard): ReportLine[] {
   const lines: ReportLine[] = []
   for (;;) {
     const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_REPORT, undefined, lines.length)

@@ -3,7 +3,7 @@
  * batch, so that an acknowledgement is known by the records that it speaks of.
  */
 
-import type { TestQueuePair } from '../cards/card.ts'
+import type { TestPeer } from '../cards/test-card.ts'
 import type { Acknowledgement } from '../judges/acknowledgement.ts'
 import { type RecordOracle, readSlot } from '../judges/oracle.ts'
 
@@ -38,11 +38,11 @@ export class Carried {
   private readonly writes = new Map<string, Named>()
 
   /** The last PSN of the queue pair brought it. */
-  note({ peer, psn }: TestQueuePair, named: Named): void {
+  note({ peer, psn }: TestPeer, named: Named): void {
     this.writes.set(`${peer} ${(psn - 1) & 0xffffff}`, named)
   }
 
-  noteInBatch({ peer }: TestQueuePair, id: number, place: number, named: Named): void {
+  noteInBatch({ peer }: TestPeer, id: number, place: number, named: Named): void {
     this.writes.set(`${peer} batch ${id} ${place}`, named)
   }
 

@@ -20,7 +20,7 @@ import { type Coarse, NOT_COARSE } from '../../../boards/emulator/medium/pieces.
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import { Card } from '../cards/card.ts'
+import { TestCard } from '../cards/test-card.ts'
 import {
   LANES,
   LANES_AT,
@@ -125,7 +125,7 @@ type Verdict = (started: Started, read: Reader | null, ask: Asker) => string[]
 
 class Explorer {
   private readonly scenario: Scenario
-  private readonly card: Card
+  private readonly card: TestCard
   private readonly actor: Actor
   private readonly part: Nvdimm
   private readonly booth = new Booth()
@@ -156,7 +156,7 @@ class Explorer {
     const { damage = {}, shape = {}, entropy } = scenario
     const facts = entropy === undefined ? {} : { entropy: [entropy, 2, 3, 4, 5, 6, 7, 8] }
     this.always = bootWatches(damage)
-    this.card = new Card(PART_BYTES, { facts, watch: joined(this.always) })
+    this.card = new TestCard(PART_BYTES, { facts, watch: joined(this.always) })
     this.part = this.card.nvdimm
     this.card.format()
     const checked = damage.checkless !== true

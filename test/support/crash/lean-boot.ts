@@ -169,7 +169,7 @@ class Desk {
     const { through } = this.state
     through.unflushed.fill(0)
     through.agent.life = 1
-    this.state.work.live = false
+    this.state.regionJob.live = false
     for (const job of through.jobs) job.state = 0
   }
 }

@@ -2,7 +2,7 @@
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, type RegionShape } from '../cards/card.ts'
+import { dataOf, type RegionShape, TestCard } from '../cards/test-card.ts'
 import { copyAt, LANES_AT, LINE_BYTES, type RegionLayout } from '../judges/oracle.ts'
 import { Actor } from './actor.ts'
 import { PART_BYTES } from './part.ts'
@@ -25,7 +25,7 @@ export interface Media {
 
 /** Writes record 0 twice, the second time at that level, and keeps what went by. */
 export function mediaOf(level: Level, shape: RegionShape = {}, bytes: number = PART_BYTES): Media {
-  const card = new Card(bytes)
+  const card = new TestCard(bytes)
   card.format()
   const actor = new Actor(card, { copies: level.copies, ...shape }, true)
   const { capacity } = actor.region

@@ -3,7 +3,7 @@
  */
 
 import type { CutMode } from '../../../boards/emulator/medium/pieces.ts'
-import { dataOf, type RegionShape } from '../cards/card.ts'
+import { dataOf, type RegionShape } from '../cards/test-card.ts'
 import type { Actor } from './actor.ts'
 import type { Damage } from './damage.ts'
 

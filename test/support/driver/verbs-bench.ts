@@ -5,7 +5,7 @@
 import { Link, type LinkFaults, VirtualClock } from '../../../boards/emulator/index.ts'
 import type { Endpoint, Wire } from '../../../host-driver/base/wire.ts'
 import { RemoteMemory } from '../../../host-driver/bytes/remote-memory.ts'
-import { QueuePair, type QueuePairOptions } from '../../../host-driver/frames/queue-pair.ts'
+import { DriverPair, type DriverPairOptions } from '../../../host-driver/frames/driver-pair.ts'
 import { Session } from '../../../host-driver/frames/session.ts'
 import { linkWire } from '../../../host-driver/local.ts'
 import { QueuePairPort } from '../../../host-driver/way/chain.ts'
@@ -23,12 +23,12 @@ export interface VerbsBench {
   readonly link: Link
   readonly wire: Wire
   readonly target: RdmaTarget
-  readonly queuePair: QueuePair
+  readonly queuePair: DriverPair
   readonly port: QueuePairPort
   readonly memory: RemoteMemory
 }
 
-export interface VerbsBenchOptions extends QueuePairOptions {
+export interface VerbsBenchOptions extends DriverPairOptions {
   readonly linux?: boolean
   readonly faults?: LinkFaults
   readonly seed?: number
@@ -50,7 +50,7 @@ export function verbsBench(options: VerbsBenchOptions = {}): VerbsBench {
   const wire = linkWire(link, clock)
   const session = new Session(wire, OWN, PEER)
   const granted = { queuePair: 0x31, firstPsn, incarnation: 0, pathMtu }
-  const queuePair = new QueuePair(session, 0x21, granted, { ...options, linuxPeer: linux })
+  const queuePair = new DriverPair(session, 0x21, granted, { ...options, linuxPeer: linux })
   const port = new QueuePairPort(queuePair)
   const where = { rkey: RKEY, va: BASE, length: BigInt(BYTES) }
   const memory = new RemoteMemory(

@@ -22,7 +22,7 @@ import {
   persistFrames,
   regionOf,
   sentOf,
-  type TestQueuePair,
+  type TestPeer,
   type TestRegion,
 } from '../wire/conversation.ts'
 import { frameOf } from '../wire/frames.ts'
@@ -120,7 +120,7 @@ class Caller {
 async function provision(
   port: number,
   bytes: number,
-): Promise<{ region: TestRegion; qp: TestQueuePair }> {
+): Promise<{ region: TestRegion; qp: TestPeer }> {
   const socket = createSocket('udp4')
   try {
     return await provisionOver(new Caller(socket, port), bytes)
@@ -132,7 +132,7 @@ async function provision(
 async function provisionOver(
   caller: Caller,
   bytes: number,
-): Promise<{ region: TestRegion; qp: TestQueuePair }> {
+): Promise<{ region: TestRegion; qp: TestPeer }> {
   await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
   const region = regionOf(
     await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
@@ -195,7 +195,7 @@ export function buildOf(perdured: string, trust: string): Build {
 export interface Served {
   readonly running: Running
   readonly region: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   /** A WRITE_PERSIST Only of that client, from which a load makes all others. */
   readonly frame: Uint8Array
 }

@@ -3,7 +3,7 @@
  * are answered goes there.
  */
 
-import { type Card, Conversation, type Sent, type TestQueuePair } from '../cards/card.ts'
+import { Conversation, type Sent, type TestCard, type TestPeer } from '../cards/test-card.ts'
 import { overIpv6, writeIcrc } from '../wire/frames.ts'
 
 /** Where the last byte of the source address lies in an Ethernet frame of IPv4, and of IPv6. */
@@ -15,7 +15,7 @@ export class Stranger extends Conversation {
   readonly serve: (...frames: Uint8Array[]) => Sent[]
   private readonly client: number
 
-  constructor(card: Pick<Card, 'serve'>, last: number, ipVersion: 4 | 6 = 4) {
+  constructor(card: Pick<TestCard, 'serve'>, last: number, ipVersion: 4 | 6 = 4) {
     const serve = (...frames: Uint8Array[]): Sent[] =>
       card.serve(...frames.map((frame) => sentBy(frame, last, ipVersion)))
     super(serve)
@@ -23,7 +23,7 @@ export class Stranger extends Conversation {
     this.client = 1000 + last
   }
 
-  override connect(mtu = 4096, domain = 0): TestQueuePair {
+  override connect(mtu = 4096, domain = 0): TestPeer {
     return super.connect(mtu, domain, this.client)
   }
 }

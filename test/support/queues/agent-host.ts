@@ -9,7 +9,7 @@ import { SIGNALED, WC_SUCCESS, WQE_RECEIVE, WRITE_BACK } from '../../../firmware
 import { TYPE_AGENT } from '../../../firmware/host/queue-info.ts'
 import { SEND_IMM } from '../../../firmware/transport/requester.ts'
 import type { AgentQueues, Flushed } from '../../../host-driver/target/flush-agent.ts'
-import { type Cqe, elementOf, type QueueHost, type QueuePair, type Zone1 } from './queue-host.ts'
+import { type Cqe, elementOf, type PairNumbers, type QueueHost, type Zone1 } from './queue-host.ts'
 
 /** Units of its send queue and of its receive queue. */
 export const AGENT_UNITS = 16
@@ -17,7 +17,7 @@ export const AGENT_UNITS = 16
 export class RawAgentQueues implements AgentQueues {
   readonly host: QueueHost
   readonly completions: number
-  readonly pair: QueuePair
+  readonly pair: PairNumbers
   /** Completions of its SENDs, and what was no request. */
   readonly others: Cqe[] = []
 

@@ -224,7 +224,7 @@ export function tagged(tag: number, units = 1): Encoded {
   bytes[el.WQE_OPCODE] = el.WQE_NOP
   bytes[el.WQE_UNITS] = units
   new DataView(bytes.buffer).setUint32(el.WQE_IMMEDIATE, tag, true)
-  return { units: bytes, work: { kind: 'nop' }, signaled: true, release: null }
+  return { units: bytes, element: { kind: 'nop' }, signaled: true, release: null }
 }
 
 export function refused(fault: string): RefusedError {

@@ -4,9 +4,9 @@
 
 import { INLINE_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
-import type { TestRegion } from '../cards/card.ts'
+import type { TestRegion } from '../cards/test-card.ts'
 import { type CardHost, hostOf } from './queue-calls.ts'
-import { type Cqe, type ElementFields, elementOf, type QueuePair } from './queue-host.ts'
+import { type Cqe, type ElementFields, elementOf, type PairNumbers } from './queue-host.ts'
 
 /** Bytes of the buffer that is registered. */
 const BUFFER_BYTES: number = 1 << 19
@@ -14,7 +14,7 @@ const BUFFER_BYTES: number = 1 << 19
 export interface LocalQueue {
   readonly host: CardHost
   readonly cq: number
-  readonly qp: QueuePair
+  readonly qp: PairNumbers
   /** A buffer of the host, and its key. */
   readonly buffer: number
   readonly lkey: number

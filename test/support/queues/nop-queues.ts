@@ -25,7 +25,7 @@ import {
   COUNTERS_FIRST,
   METHOD_GET,
 } from '../../../firmware/wire/management.ts'
-import { Card } from '../cards/card.ts'
+import { TestCard } from '../cards/test-card.ts'
 import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'
 
 export const FIRST = 3
@@ -43,12 +43,12 @@ export interface NopOptions {
   readonly pointer?: number
   /** Whether the header page asks that pointers of doorbells are used. */
   readonly trust?: boolean
-  readonly card?: Card
+  readonly card?: TestCard
 }
 
 /** A card whose state a test may look at and change, with so much memory of a host. */
-export function openCard(bytes: number = 1 << 20): { card: Card; state: State } {
-  const card = new Card(1 << 18, { ram: new HostRam(bytes) })
+export function openCard(bytes: number = 1 << 20): { card: TestCard; state: State } {
+  const card = new TestCard(1 << 18, { ram: new HostRam(bytes) })
   const { machine } = card
   machine.packets.fill(0)
   const state = createState(machine)

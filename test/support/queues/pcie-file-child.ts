@@ -6,7 +6,7 @@
  */
 
 import { RealClock } from '../../../boards/clock.ts'
-import { FileCard } from '../../../boards/emulator/host/file-card.ts'
+import { FilePortEnd } from '../../../boards/emulator/host/file-port-end.ts'
 import { PORT_AT, PORT_LINK } from '../../../firmware/board/hal.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
@@ -68,7 +68,7 @@ async function hostCalls(): Promise<Calls> {
 
 function cardCalls(): Calls {
   const clock = new RealClock()
-  const card = new FileCard({ path, bytes: Number(bytes), clock })
+  const card = new FilePortEnd({ path, bytes: Number(bytes), clock })
   const packets = new Uint8Array(MEMORY_BYTES)
   const words = new DataView(packets.buffer)
   const start = (): void => {

@@ -13,10 +13,10 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { PcieDevice, type PcieOptions } from '../../../host-driver/card/device.ts'
 import type {
-  PcieQueuePair,
+  CardQueuePair,
   QueuePairOptions,
-} from '../../../host-driver/card/queues/queue-pair.ts'
-import type { Completion, Work } from '../../../host-driver/card/queues/work.ts'
+} from '../../../host-driver/card/queues/card-queue-pair.ts'
+import type { Completion, QueueElement } from '../../../host-driver/card/queues/values.ts'
 import type { RegionInfo } from '../../../host-driver/control/part.ts'
 
 export interface RigOptions extends PcieOptions {
@@ -60,7 +60,7 @@ export class PcieRig {
   }
 
   /** A pair to the card's own regions, whose completions go to their work by themselves. */
-  async localPair(options: Partial<QueuePairOptions> = {}): Promise<PcieQueuePair> {
+  async localPair(options: Partial<QueuePairOptions> = {}): Promise<CardQueuePair> {
     const sendCq = await this.device.createCq({ entries: 512 })
     sendCq.dispatch(() => {})
     return await this.device.createQp({ type: 'local', sendCq, ...options })
@@ -77,7 +77,7 @@ export class PcieRig {
 }
 
 /** Posts one work; its completion. */
-export function complete(pair: PcieQueuePair, work: Work): Promise<Completion> {
+export function complete(pair: CardQueuePair, work: QueueElement): Promise<Completion> {
   return new Promise((resolve) => {
     pair.post({ ...work, done: resolve })
   })

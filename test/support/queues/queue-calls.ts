@@ -18,17 +18,17 @@ import * as info from '../../../firmware/host/queue-info.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../cards/card.ts'
+import { TestCard } from '../cards/test-card.ts'
 import { elementOf, putU64, QueueHost } from './queue-host.ts'
 
 /** A raw host whose card takes frames, too. */
 export class CardHost extends QueueHost {
-  declare readonly card: Card
+  declare readonly card: TestCard
 
   /** `last` is the last byte of the card's addresses, 10.0.0.last. */
   constructor(ramBytes: number = 1 << 20, last = 2) {
     const station = stationOf(last)
-    super(new Card(1 << 18, { facts: station, ram: new HostRam(ramBytes) }))
+    super(new TestCard(1 << 18, { facts: station, ram: new HostRam(ramBytes) }))
   }
 }
 

@@ -19,7 +19,7 @@ import * as info from '../../../firmware/host/queue-info.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../cards/card.ts'
+import { TestCard } from '../cards/test-card.ts'
 import { callOf } from '../wire/conversation.ts'
 
 /** What a work-queue element says; what is left out is 0. */
@@ -118,7 +118,7 @@ interface HostQueue {
   pointer: number
 }
 
-export interface QueuePair {
+export interface PairNumbers {
   readonly send: number
   readonly receive: number
   readonly number: number
@@ -182,11 +182,11 @@ export function readying(send: number, peer: Towards): (body: Uint8Array) => voi
 
 /** A card with a host behind it, both just switched on. */
 export function hostOf(ramBytes: number = 1 << 20, partBytes: number = 1 << 18): QueueHost {
-  return new QueueHost(new Card(partBytes, { ram: new HostRam(ramBytes) }))
+  return new QueueHost(new TestCard(partBytes, { ram: new HostRam(ramBytes) }))
 }
 
 /** What a host asks of a card, in whatever engine it runs. */
-export type Hosted = Pick<Card, 'machine' | 'must' | 'serve' | 'idle' | 'now' | 'waitUs'>
+export type Hosted = Pick<TestCard, 'machine' | 'must' | 'serve' | 'idle' | 'now' | 'waitUs'>
 
 export class QueueHost {
   /** How often the link came up; the port may have seen some of that before. */
@@ -428,7 +428,7 @@ export class QueueHost {
       /** Where both rings lie: that of the receive queue behind the other. */
       readonly rings?: number
     } = {},
-  ): QueuePair {
+  ): PairNumbers {
     const depth = options.units ?? 64
     const sendRing = options.rings ?? this.allocate(2 * depth * UNIT_BYTES)
     const receiveRing = sendRing + depth * UNIT_BYTES

@@ -33,7 +33,7 @@ import {
 import { FETCH_ADD, WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { type Card, dataOf, type TestRegion } from '../cards/card.ts'
+import { dataOf, type TestCard, type TestRegion } from '../cards/test-card.ts'
 import type { Stage, Step } from './interleave.ts'
 import {
   type Cqe,
@@ -42,8 +42,8 @@ import {
   type Form,
   type HostEvent,
   hostOf,
+  type PairNumbers,
   type QueueHost,
-  type QueuePair,
   u64,
 } from './queue-host.ts'
 
@@ -86,7 +86,7 @@ const MOMENT_US = 100
 const QUEUES = 256
 
 interface Pair {
-  qp: QueuePair
+  qp: PairNumbers
   cq: number
   readonly rings: number
   readonly entries: number
@@ -94,7 +94,7 @@ interface Pair {
 
 export class QueueWorld {
   readonly host: QueueHost
-  readonly card: Card
+  readonly card: TestCard
   readonly pairs: Pair[] = []
   /** What every access of the card suffers; none without it. */
   fault: ((access: Access) => AccessFault | undefined) | null = null
@@ -129,7 +129,7 @@ export class QueueWorld {
     this.offset = offset
     this.host = hostOf(1 << 20, 1 << 18)
     this.host.trust = trust
-    this.card = this.host.card as Card
+    this.card = this.host.card as TestCard
     const { card, host } = this
     card.format()
     this.region = card.provision({ slots: SLOTS, capacity: CAPACITY_BYTES })

@@ -6,7 +6,7 @@
 import { expect } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { PAGE_BYTES, PAGES_AT_ONCE } from '../../../firmware/board/limits.ts'
-import { dataOf, sentOf, type TestQueuePair } from '../cards/card.ts'
+import { dataOf, sentOf, type TestPeer } from '../cards/test-card.ts'
 import { type OnDemand, OnDemandHost, payloadOf, RNR_PAGE } from './on-demand.ts'
 
 /** Pages of the region that one requester has for itself. */
@@ -93,7 +93,7 @@ class Pager {
 
 /** One request on its way, until it is answered. */
 interface Under {
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   readonly frames: readonly Uint8Array[]
   readonly psns: readonly number[]
   readonly length: number
@@ -113,7 +113,7 @@ export class Walk {
   private readonly host: OnDemandHost = new OnDemandHost()
   private readonly region: OnDemand
   private readonly pager: Pager
-  private readonly pairs: readonly TestQueuePair[]
+  private readonly pairs: readonly TestPeer[]
   private readonly model: Uint8Array
   private steps = 0
 
@@ -152,7 +152,7 @@ export class Walk {
     this.steps += 1
   }
 
-  private begin(qp: TestQueuePair, which: number): Under {
+  private begin(qp: TestPeer, which: number): Under {
     const { host, model, random, region } = this
     const most = random.below(3) === 0 ? PAGES_EACH * PAGE_BYTES : 3 * PAGE_BYTES
     const length = 1 + random.below(most)

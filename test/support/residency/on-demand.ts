@@ -8,7 +8,7 @@ import * as page from '../../../firmware/host/header-page.ts'
 import { REMOTE_READ, REMOTE_WRITE } from '../../../firmware/medium/region.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, readFrame, type Sent, sentOf, type TestQueuePair } from '../cards/card.ts'
+import { dataOf, readFrame, type Sent, sentOf, type TestPeer } from '../cards/test-card.ts'
 import { type Answered, CardHost } from '../queues/queue-calls.ts'
 import { putU64 } from '../queues/queue-host.ts'
 import { isRoce } from '../wire/frames.ts'
@@ -184,7 +184,7 @@ export class OnDemandHost extends CardHost {
 
   /** A WRITE of the data at that offset of the region; the card's answers. */
   write(
-    qp: TestQueuePair,
+    qp: TestPeer,
     region: OnDemand,
     offset: number,
     data: Uint8Array,
@@ -194,7 +194,7 @@ export class OnDemandHost extends CardHost {
   }
 
   writes(
-    qp: TestQueuePair,
+    qp: TestPeer,
     region: OnDemand,
     offset: number,
     data: Uint8Array,
@@ -204,7 +204,7 @@ export class OnDemandHost extends CardHost {
     return writeFrames(qp, region, vaLow, data, { vaHigh, ...options })
   }
 
-  reads(qp: TestQueuePair, region: OnDemand, offset: number, length: number): Uint8Array {
+  reads(qp: TestPeer, region: OnDemand, offset: number, length: number): Uint8Array {
     const [vaHigh, vaLow] = words(region.base + offset)
     return readFrame(qp, region, vaHigh, vaLow, length)
   }

@@ -21,7 +21,7 @@ import {
   RC_ACKNOWLEDGE,
 } from '../../../firmware/wire/opcode.ts'
 import type { Pfeth } from '../../../firmware/wire/prefetch.ts'
-import type { Sent, TestQueuePair } from '../cards/card.ts'
+import type { Sent, TestPeer } from '../cards/test-card.ts'
 import { frameOf } from '../wire/frames.ts'
 import { ACK } from '../wire/requests.ts'
 
@@ -34,7 +34,7 @@ export interface Range {
 }
 
 /** PSN of the queue pair, which moves on; another one if it is given. */
-function takePsn(qp: TestQueuePair, psn: number | undefined): number {
+function takePsn(qp: TestPeer, psn: number | undefined): number {
   const mine = psn ?? qp.psn
   if (psn === undefined) qp.psn = (mine + 1) & 0xffffff
   return mine
@@ -45,7 +45,7 @@ function rethOf({ rkey, address, length }: Range) {
 }
 
 export function associateFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   range: Range,
   fields: Partial<Bseth> = {},
   psn?: number,
@@ -56,7 +56,7 @@ export function associateFrame(
 }
 
 export function blockSizeFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   rkey: number,
   fields: Partial<Bseth> = {},
   psn?: number,
@@ -66,7 +66,7 @@ export function blockSizeFrame(
 }
 
 export function hintFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   range: Range,
   fields: Partial<Pfeth> = {},
   psn?: number,
@@ -76,13 +76,13 @@ export function hintFrame(
 }
 
 /** The acknowledgement of a request of the card's own, in its PSN space. */
-export function acknowledgeFrame(qp: TestQueuePair, psn: number): Uint8Array {
+export function acknowledgeFrame(qp: TestPeer, psn: number): Uint8Array {
   const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn }
   return frameOf({ bth, aeth: { syndrome: ACK, msn: 1 } })
 }
 
 /** Our answer to a BLOCK_SIZE of the card's. */
-export function answerFrame(qp: TestQueuePair, psn: number, fields: Partial<Bseth>): Uint8Array {
+export function answerFrame(qp: TestPeer, psn: number, fields: Partial<Bseth>): Uint8Array {
   const bth = { opcode: BLOCK_SIZE_ANSWER, destQp: qp.number, psn }
   return frameOf({ bth, aeth: { syndrome: ACK, msn: 1 }, bseth: fields })
 }

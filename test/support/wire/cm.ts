@@ -7,7 +7,7 @@ import * as cm from '../../../firmware/wire/cm.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import type { Card, Sent } from '../cards/card.ts'
+import type { Sent, TestCard } from '../cards/test-card.ts'
 import { frameOf, hex } from './frames.ts'
 
 /** Writes what an MRA says at `at`: which message it answers, and the code of a time. */
@@ -38,7 +38,7 @@ export const PORT = 7471
 
 /** Publishes the region of that name. */
 export function publish(
-  card: Pick<Card, 'manage'>,
+  card: Pick<TestCard, 'manage'>,
   options: { name?: string; port?: number; form?: number; rights?: number } = {},
 ): { fault: string; body: Uint8Array } {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PUBLISH, (body) => {

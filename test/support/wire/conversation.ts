@@ -68,7 +68,7 @@ export function keyOf(place: Place): { rkey: number; baseHigh: number } {
   return { rkey: place.rkey, baseHigh: place.baseHigh ?? 0 }
 }
 
-export interface TestQueuePair {
+export interface TestPeer {
   readonly number: number
   readonly peer: number
   readonly mtu: number
@@ -232,7 +232,7 @@ export class Conversation {
     })
   }
 
-  connect(mtu = 4096, domain = 0, client = 7): TestQueuePair {
+  connect(mtu = 4096, domain = 0, client = 7): TestPeer {
     this.peers += 1
     const peer = this.peers
     const body = this.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
@@ -259,7 +259,7 @@ export class Conversation {
 
   /** The READ of [offset, offset + length) in a view of a slot; the data, or null after a NAK. */
   read(
-    qp: TestQueuePair,
+    qp: TestPeer,
     region: TestRegion,
     slot: number,
     view: number,
@@ -306,7 +306,7 @@ export function regionOf(body: Uint8Array): TestRegion {
 
 /** The frames of a replicated WRITE_PERSIST; PSN and operation id of the queue pair move on. */
 export function persistFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   region: Place,
   slot: number,
   data: Uint8Array,
@@ -354,7 +354,7 @@ export function persistOpcode(index: number, packets: number): number {
 
 /** A READ request; the queue pair's PSN moves on by its responses. */
 export function readFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaHigh: number,
   vaLow: number,

@@ -28,7 +28,7 @@ import { ETH_DESTINATION, MAC_BYTES } from '../../../firmware/wire/ethernet.ts'
 import { IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION } from '../../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { FACTS, type Sent, sentOf } from '../cards/card.ts'
+import { FACTS, type Sent, sentOf } from '../cards/test-card.ts'
 import { hex, hexOf } from './frames.ts'
 import { readBth } from './headers.ts'
 

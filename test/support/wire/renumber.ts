@@ -2,7 +2,7 @@
 
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { putU24, putU32 } from '../../../firmware/wire/bytes.ts'
-import type { TestQueuePair } from '../cards/card.ts'
+import type { TestPeer } from '../cards/test-card.ts'
 
 /** Positions in an IPv4 WRITE_PERSIST Only: PSN, slot, operation id. */
 const BTH_AT = 42
@@ -11,7 +11,7 @@ const SLOT_AT = BTH_AT + 12
 const OPERATION_AT = BTH_AT + 28 + 12
 
 /** Numbers the frames on from where the last ones ended, over so many slots, and seals them. */
-export function renumber(frames: readonly Uint8Array[], qp: TestQueuePair, slots: number): void {
+export function renumber(frames: readonly Uint8Array[], qp: TestPeer, slots: number): void {
   for (const frame of frames) {
     qp.operation += 1
     putU24(frame, PSN_AT, qp.psn)

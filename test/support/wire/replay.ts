@@ -17,9 +17,9 @@ import { IPV4_BYTES, IPV4_CHECKSUM, IPV4_SOURCE } from '../../../firmware/wire/i
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_BASE_LOW } from '../../../firmware/wire/management.ts'
 import { RC_READ_REQUEST } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { placeAll } from '../cards/card.ts'
 import { openBench } from '../cards/engine.ts'
-import { Conversation, regionOf, type Sent, sentOf, type TestQueuePair } from './conversation.ts'
+import { placeAll } from '../cards/test-card.ts'
+import { Conversation, regionOf, type Sent, sentOf, type TestPeer } from './conversation.ts'
 import { type Beginning, fieldsOf } from './dialogue.ts'
 import { frameOf } from './frames.ts'
 
@@ -64,7 +64,7 @@ const PSNS = 0x1000000
 
 /** What a card gave out for a recorded connection. */
 export interface Granted {
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
   readonly rkey: number
   readonly baseHigh: number
   readonly baseLow: number
@@ -108,7 +108,7 @@ export function grantedOn(
 
 /** Of many queue pairs the one whose PSN is nearest, moved on by READs. */
 function movedOn(ask: Ask, card: Conversation, grant: Granted, to: Beginning): Granted {
-  const left = (qp: TestQueuePair): number => (to.expectedPsn - qp.psn + PSNS) % PSNS
+  const left = (qp: TestPeer): number => (to.expectedPsn - qp.psn + PSNS) % PSNS
   let qp = grant.qp
   for (let i = 0; i < TRIES; i++) {
     const other = card.connect(to.pathMtu)

@@ -1,5 +1,5 @@
 /**
- * Requests that a card (card.ts) is asked, and its answers as lines that are easily compared.
+ * Requests that a card (test-card.ts) is asked, and its answers as lines that are easily compared.
  */
 
 import { fillIcrc } from '../../../boards/software/icrc.ts'
@@ -41,13 +41,13 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
 import {
-  Card,
   keyOf,
   type Place,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../cards/card.ts'
+} from '../cards/test-card.ts'
 import { frameOf } from './frames.ts'
 
 /** Every path MTU of RoCEv2, bytes. */
@@ -114,7 +114,7 @@ interface WriteOptions {
 
 /** The frames of a plain WRITE; the queue pair's PSN moves on unless one is given. */
 export function writeFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaLow: number,
   data: Uint8Array,
@@ -156,7 +156,7 @@ interface SendOptions {
 
 /** The frames of a SEND; the queue pair's PSN moves on unless one is given. */
 export function sendFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   data: Uint8Array,
   options: SendOptions = {},
 ): Uint8Array[] {
@@ -181,7 +181,7 @@ export function sendFrames(
 }
 
 /** The PSN that is given, or the next of the queue pair, which moves on. */
-function nextPsn(qp: TestQueuePair, given: number | undefined, count: number): number {
+function nextPsn(qp: TestPeer, given: number | undefined, count: number): number {
   if (given !== undefined) return given
   const psn = qp.psn
   qp.psn = (psn + count) & 0xffffff
@@ -201,7 +201,7 @@ function halves(value: bigint): [number, number] {
 
 function atomicFrame(
   opcode: number,
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaLow: number,
   swap: bigint,
@@ -222,7 +222,7 @@ function atomicFrame(
 }
 
 export function fetchAddFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaLow: number,
   add: bigint,
@@ -232,7 +232,7 @@ export function fetchAddFrame(
 }
 
 export function compareSwapFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaLow: number,
   compare: bigint,
@@ -243,7 +243,7 @@ export function compareSwapFrame(
 }
 
 export function atomicWriteFrame(
-  qp: TestQueuePair,
+  qp: TestPeer,
   place: Place,
   vaLow: number,
   data: Uint8Array,
@@ -277,11 +277,7 @@ interface FlushOptions extends OneOptions {
   readonly linux?: boolean
 }
 
-export function flushFrame(
-  qp: TestQueuePair,
-  place: Place,
-  options: FlushOptions = {},
-): Uint8Array {
+export function flushFrame(qp: TestPeer, place: Place, options: FlushOptions = {}): Uint8Array {
   const { rkey, baseHigh } = keyOf(place)
   const { placement = 2, selectivity = 0, vaLow = 0, length = 8 } = options
   const frame = frameOf({
@@ -312,7 +308,7 @@ interface CarriedOptions {
 
 /** The frames of a WRITE_PERSIST that carries every copy (source 1, claim 5). */
 export function carriedFrames(
-  qp: TestQueuePair,
+  qp: TestPeer,
   region: TestRegion,
   slot: number,
   copies: readonly Uint8Array[],
@@ -360,7 +356,7 @@ export function carriedFrames(
 }
 
 /** Opens a queue pair by a control call over IPv6. */
-export function connectIpv6(card: Pick<Card, 'serve'>, mtu = 4096): TestQueuePair {
+export function connectIpv6(card: Pick<TestCard, 'serve'>, mtu = 4096): TestPeer {
   const payload = new Uint8Array(mad.MAD_BYTES)
   mad.writeMad(payload, 0, {
     ...mad.blankMad(),
@@ -391,7 +387,7 @@ export function connectIpv6(card: Pick<Card, 'serve'>, mtu = 4096): TestQueuePai
 }
 
 /** Closes a queue pair by a control call. */
-export function disconnect(card: Pick<Card, 'must'>, qp: TestQueuePair): void {
+export function disconnect(card: Pick<TestCard, 'must'>, qp: TestPeer): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
     putU32(body, mad.DISCONNECT_QP, qp.number)
     putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
@@ -436,7 +432,7 @@ export function lines(sent: readonly Sent[], base: number): string[] {
 }
 
 /** A queue pair that the test knows, as the firmware's table of a dialogue holds it. */
-export function asTestQueuePair(qp: QueuePair): TestQueuePair {
+export function asTestQueuePair(qp: QueuePair): TestPeer {
   return {
     number: qp.number,
     peer: qp.peerNumber,
@@ -447,7 +443,7 @@ export function asTestQueuePair(qp: QueuePair): TestQueuePair {
 }
 
 /** Everything that the part holds now. */
-export function contentOf(card: Card): Uint8Array {
+export function contentOf(card: TestCard): Uint8Array {
   return card.nvdimm.live.slice()
 }
 
@@ -465,14 +461,14 @@ export function slotOffset(region: TestRegion, copy: number, slot: number): numb
 
 /** A card with one region and a queue pair to it. */
 export interface Setting {
-  readonly card: Card
+  readonly card: TestCard
   readonly region: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 }
 
 /** Makes one; `shape` is the region's. */
-export function setting(shape: Parameters<Card['provision']>[0] = {}, mtu = 4096): Setting {
-  const card = new Card(1 << 19).format()
+export function setting(shape: Parameters<TestCard['provision']>[0] = {}, mtu = 4096): Setting {
+  const card = new TestCard(1 << 19).format()
   const region = card.provision(shape)
   return { card, region, qp: card.connect(mtu) }
 }

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * - The file has the form of `boards/port/port-file.ts`, and the card here does what
- *   `boards/emulator/host/file-card.ts` does: no host can tell the two apart. Except for one thing:
- *   what the firmware writes into the host's own words is not held back here.
+ *   `boards/emulator/host/file-port-end.ts` does: no host can tell the two apart. Except for one
+ *   thing: what the firmware writes into the host's own words is not held back here.
  * - There is a link while the firmware serves and a host lives. When either begins or ends a
  *   session begins, with registers of 0; doorbells of the one before are taken by nobody.
  * - Words are read and written by system calls, one behind the other, each by one side alone; the

@@ -40,7 +40,7 @@ import {
   RESULT,
   TRANSMIT,
 } from '../../../../firmware/board/hal.ts'
-import { FACTS } from '../../../support/cards/card.ts'
+import { FACTS } from '../../../support/cards/test-card.ts'
 
 const BYTES = 8192
 const H = HOST_SPACE

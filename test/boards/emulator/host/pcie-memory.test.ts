@@ -48,8 +48,8 @@ import {
   ZONE2_BYTES,
   ZONE3_BYTES,
 } from '../../../../firmware/host/queue-info.ts'
-import { dataOf, FACTS, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import { cutPower, type Placed, placed, restarted } from '../../../support/cards/placed.ts'
+import { dataOf, FACTS, persistAcks, persistFrames } from '../../../support/cards/test-card.ts'
 import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const BYTES = 16384

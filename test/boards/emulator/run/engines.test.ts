@@ -15,8 +15,8 @@ import {
 } from '../../../../boards/emulator/index.ts'
 import { connect } from '../../../../host-driver/connect.ts'
 import { linkWire } from '../../../../host-driver/local.ts'
-import { dataOf, persistFrames, placeAll } from '../../../support/cards/card.ts'
 import { openBench } from '../../../support/cards/engine.ts'
+import { dataOf, persistFrames, placeAll } from '../../../support/cards/test-card.ts'
 import { thoroughIf } from '../../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20_260)

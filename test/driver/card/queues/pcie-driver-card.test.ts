@@ -10,8 +10,12 @@ import { DURABLE } from '../../../../firmware/host/element.ts'
 import { HEADER_TRUST } from '../../../../firmware/host/header-page.ts'
 import { READ, WRITE_PERSIST } from '../../../../firmware/transport/requester.ts'
 import { PcieDevice } from '../../../../host-driver/card/device.ts'
-import type { PcieQueuePair } from '../../../../host-driver/card/queues/queue-pair.ts'
-import type { Completion, DoorbellForm, Work } from '../../../../host-driver/card/queues/work.ts'
+import type { CardQueuePair } from '../../../../host-driver/card/queues/card-queue-pair.ts'
+import type {
+  Completion,
+  DoorbellForm,
+  QueueElement,
+} from '../../../../host-driver/card/queues/values.ts'
 import { VIEW_SETTLED } from '../../../../host-driver/way/jobs.ts'
 import { CardRemoved, QueueEnded, QueueFull } from '../../../../host-driver/way/queue-errors.ts'
 import { complete, PcieRig, type RigOptions } from '../../../support/queues/pcie-rig.ts'
@@ -33,12 +37,12 @@ afterEach(() => {
 })
 
 /** Keeps a queue busy with so many NOPs, as fast as it takes them; their numbers as they ended. */
-function keepBusy(rig: PcieRig, pair: PcieQueuePair, count: number): Promise<number[]> {
+function keepBusy(rig: PcieRig, pair: CardQueuePair, count: number): Promise<number[]> {
   const ended: number[] = []
   let posted = 0
   return new Promise((resolve) => {
     const post = (): void => {
-      const works: Work[] = []
+      const works: QueueElement[] = []
       while (posted < count && works.length < pair.send.free) {
         const number = posted++
         const done = ({ status }: Completion): void => {
@@ -81,13 +85,24 @@ describe('a card behind PCIe', () => {
     for (const bytes of [1, 255, 256, 257, 1000]) {
       const data = new Uint8Array(bytes).fill(bytes & 0xff)
       const at = { rkey: region.rkey, address: 3n << 32n }
-      const record: Work = { kind: WRITE_PERSIST, data, ...at, operation: BigInt(bytes), wait: 2 }
+      const record: QueueElement = {
+        kind: WRITE_PERSIST,
+        data,
+        ...at,
+        operation: BigInt(bytes),
+        wait: 2,
+      }
       const end = await complete(pair, record)
       expect(end).toMatchObject({ status: 'SUCCESS', copies: 2, operation: BigInt(bytes) })
       expect(end.flags & DURABLE).toBe(DURABLE)
       const buffer = rig.device.alloc(64 + bytes)
       const address = at.address | (BigInt(VIEW_SETTLED) << 28n)
-      const read: Work = { kind: READ, data: [buffer.range(pair.lkey)], rkey: at.rkey, address }
+      const read: QueueElement = {
+        kind: READ,
+        data: [buffer.range(pair.lkey)],
+        rkey: at.rkey,
+        address,
+      }
       expect((await complete(pair, read)).status).toBe('SUCCESS')
       expect(buffer.load(64)).toEqual(data)
       buffer.free()
@@ -220,10 +235,10 @@ describe('a card behind PCIe', () => {
     const rig = await open()
     const pair = await rig.localPair({ sendUnits: 4, receiveUnits: 8 })
     const ends: string[] = []
-    const nop: Work = { kind: 'nop', done: ({ status }) => ends.push(status) }
+    const nop: QueueElement = { kind: 'nop', done: ({ status }) => ends.push(status) }
     pair.post(nop, nop, nop)
     const free = rig.device.layout.arena.freeBytes
-    const record: Work = { kind: WRITE_PERSIST, data: new Uint8Array(500), wait: 1 }
+    const record: QueueElement = { kind: WRITE_PERSIST, data: new Uint8Array(500), wait: 1 }
     expect(() => pair.post(nop, nop)).toThrow(QueueFull)
     expect(() => pair.post(nop, record, record)).toThrow(QueueFull)
     expect(rig.device.layout.arena.freeBytes).toBe(free)
@@ -282,7 +297,7 @@ describe('the life of queues', () => {
   test('P3-1: a receive queue that is not as deep as its send queue is refused', async () => {
     const rig = await open()
     const sendCq = await rig.device.createCq({ entries: 16 })
-    const make = (sendUnits: number, receiveUnits: number): Promise<PcieQueuePair> =>
+    const make = (sendUnits: number, receiveUnits: number): Promise<CardQueuePair> =>
       rig.device.createQp({ type: 'local', sendCq, sendUnits, receiveUnits })
     for (const [sendUnits, receiveUnits] of [
       [8, 4],
@@ -422,7 +437,7 @@ describe('the life of queues', () => {
     pair.onEnded = (fault) => {
       why = fault
     }
-    pair.post(...Array<Work>(20).fill({ kind: 'nop' }))
+    pair.post(...Array<QueueElement>(20).fill({ kind: 'nop' }))
     await rig.pass(20_000)
     expect([why, cq.end]).toEqual(['COMPLETION_OVERRUN', 'COMPLETION_OVERRUN'])
     const statuses = cq.poll(100).map(({ status }) => status)

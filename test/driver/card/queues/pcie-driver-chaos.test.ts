@@ -7,9 +7,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { WRITE_PERSIST } from '../../../../firmware/transport/requester.ts'
+import type { CardQueuePair } from '../../../../host-driver/card/queues/card-queue-pair.ts'
 import type { CompletionQueue } from '../../../../host-driver/card/queues/completion-queue.ts'
-import type { PcieQueuePair } from '../../../../host-driver/card/queues/queue-pair.ts'
-import type { DoorbellForm, Work } from '../../../../host-driver/card/queues/work.ts'
+import type { DoorbellForm, QueueElement } from '../../../../host-driver/card/queues/values.ts'
 import type { GrowthForm } from '../../../../host-driver/card/queues/work-queue.ts'
 import { PcieRig } from '../../../support/queues/pcie-rig.ts'
 
@@ -28,7 +28,7 @@ class Chaos {
   readonly ends: Map<number, number> = new Map()
   /** What was asked for and has not settled. */
   readonly open: Set<string> = new Set()
-  readonly pairs: Set<PcieQueuePair> = new Set()
+  readonly pairs: Set<CardQueuePair> = new Set()
   private calls = 0
   private works = 0
 
@@ -52,7 +52,7 @@ class Chaos {
     }
   }
 
-  get one(): PcieQueuePair | null {
+  get one(): CardQueuePair | null {
     const all = [...this.pairs]
     return all.length === 0 ? null : all[this.random.below(all.length)]!
   }
@@ -69,9 +69,9 @@ class Chaos {
     else this.pairs.add(pair)
   }
 
-  post(pair: PcieQueuePair): void {
+  post(pair: CardQueuePair): void {
     const { random } = this
-    const works: Work[] = []
+    const works: QueueElement[] = []
     const first = this.works
     for (let i = random.below(6); i >= 0; i--) {
       const id = this.works++
@@ -92,7 +92,7 @@ class Chaos {
     }
   }
 
-  grow(pair: PcieQueuePair): void {
+  grow(pair: CardQueuePair): void {
     const form: GrowthForm = this.random.chance(0.5) ? 'lock' : 'message'
     const which = this.random.below(3)
     const { send, receive, sendCq } = pair
@@ -101,7 +101,7 @@ class Chaos {
     else void this.ask('grow', () => sendCq.grow(2 * sendCq.entries, form))
   }
 
-  async destroy(pair: PcieQueuePair): Promise<void> {
+  async destroy(pair: CardQueuePair): Promise<void> {
     this.pairs.delete(pair)
     const sendCq: CompletionQueue = pair.sendCq
     await this.ask('destroy', () => pair.destroy())

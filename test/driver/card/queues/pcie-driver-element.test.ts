@@ -8,13 +8,13 @@ import * as el from '../../../../firmware/host/element.ts'
 import * as kind from '../../../../firmware/transport/requester.ts'
 import {
   checkInlineRule,
+  encodeElement,
   encodeReceive,
-  encodeWork,
   goesInline,
   stamp,
   unitsOf,
 } from '../../../../host-driver/card/queues/element.ts'
-import type { Work } from '../../../../host-driver/card/queues/work.ts'
+import type { QueueElement } from '../../../../host-driver/card/queues/values.ts'
 import type { Range } from '../../../../host-driver/way/work-request.ts'
 
 const ARGUMENT = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })
@@ -71,7 +71,7 @@ describe('an element', () => {
   test('P3-2: has as many units as its bytes need, at every length', () => {
     for (let length = 1; length <= INLINE_BYTES_MAX; length++) {
       const inline = bytesOf(length)
-      const element = encodeWork({ kind: kind.WRITE }, { inline })
+      const element = encodeElement({ kind: kind.WRITE }, { inline })
       const units = 1 + Math.ceil(length / UNIT_BYTES)
       if (element.length !== units * UNIT_BYTES) throw new Error(`${length} bytes`)
       if (element[el.WQE_UNITS] !== units || unitsOf(length, 0) !== units) throw new Error('units')
@@ -83,7 +83,7 @@ describe('an element', () => {
   test('P3-2: one piece is named in the first unit, several behind it', () => {
     for (let pieces = 0; pieces <= SGES_MAX; pieces++) {
       const ranges = Array.from({ length: pieces }, (_, i) => rangeOf(10 + i, 4096 + 100 * i))
-      const element = encodeWork({ kind: kind.WRITE }, { ranges })
+      const element = encodeElement({ kind: kind.WRITE }, { ranges })
       const view = new DataView(element.buffer)
       const behind = pieces > 1 ? pieces * el.SGE_BYTES : 0
       expect(element.length).toBe((1 + Math.ceil(behind / UNIT_BYTES)) * UNIT_BYTES)
@@ -92,14 +92,14 @@ describe('an element', () => {
       if (pieces === 1) expect(view.getBigUint64(el.WQE_LOCAL, true)).toBe(4096n)
     }
     const tooMany = Array.from({ length: SGES_MAX + 1 }, () => rangeOf(1))
-    expect(() => encodeWork({ kind: kind.WRITE }, { ranges: tooMany })).toThrow(ARGUMENT)
+    expect(() => encodeElement({ kind: kind.WRITE }, { ranges: tooMany })).toThrow(ARGUMENT)
   })
 
   test('D-8: the addresses of further copies stand at the next multiple of 16', () => {
     const reth = { vaHigh: 3, vaLow: 0x3000_0000, rkey: 0x11223344, length: 20 }
     for (let length = 1; length <= 65; length++) {
-      const work: Work = { kind: kind.WRITE_PERSIST, extensions: [reth], addressed: true }
-      const element = encodeWork(work, { inline: bytesOf(length) })
+      const work: QueueElement = { kind: kind.WRITE_PERSIST, extensions: [reth], addressed: true }
+      const element = encodeElement(work, { inline: bytesOf(length) })
       const at = UNIT_BYTES + Math.ceil(length / 16) * 16
       expect(new DataView(element.buffer).getUint32(at + 8)).toBe(0x11223344)
       expect(element.length).toBe(unitsOf(length, 1) * UNIT_BYTES)
@@ -122,17 +122,17 @@ describe('an element', () => {
   })
 
   test('an atomic write has its eight bytes in the first unit', () => {
-    const element = encodeWork({ kind: kind.ATOMIC_WRITE }, { inline: bytesOf(8) })
+    const element = encodeElement({ kind: kind.ATOMIC_WRITE }, { inline: bytesOf(8) })
     expect(element.length).toBe(UNIT_BYTES)
     expect(element.slice(el.WQE_OPERATION, el.WQE_OPERATION + 8)).toEqual(bytesOf(8))
     for (const length of [0, 7, 9]) {
       const inline = bytesOf(length)
-      expect(() => encodeWork({ kind: kind.ATOMIC_WRITE }, { inline })).toThrow(ARGUMENT)
+      expect(() => encodeElement({ kind: kind.ATOMIC_WRITE }, { inline })).toThrow(ARGUMENT)
     }
   })
 
   test('what cannot be said in one is refused', () => {
-    const wrong: Partial<Record<keyof Work, unknown>>[] = [
+    const wrong: Partial<Record<keyof QueueElement, unknown>>[] = [
       ...[0, 16, -1, 1.5, Number.NaN, 'nope', null].map((k) => ({ kind: k })),
       ...[-1, 2 ** 32, 1.5].flatMap((n) => [{ rkey: n }, { immediate: n }, { length: n }]),
       ...[-1, 256, 1.5].flatMap((n) => [{ wait: n }, { furtherCopies: n }, { placement: n }]),
@@ -141,8 +141,8 @@ describe('an element', () => {
       { to: { mac: [1, 2, 3, 4, 5, 6], ipv4: [1, 2, 3] } },
     ]
     for (const fields of wrong) {
-      const work = { kind: kind.WRITE, ...fields } as Work
-      expect(() => encodeWork(work, { ranges: [] }), String(Object.entries(fields))).toThrow(
+      const work = { kind: kind.WRITE, ...fields } as QueueElement
+      expect(() => encodeElement(work, { ranges: [] }), String(Object.entries(fields))).toThrow(
         ARGUMENT,
       )
     }
@@ -156,10 +156,10 @@ describe('an element', () => {
       { address: 0, length: 1, lkey: 2 ** 32 },
     ]
     for (const range of ranges) {
-      expect(() => encodeWork({ kind: kind.WRITE }, { ranges: [range] })).toThrow(ARGUMENT)
+      expect(() => encodeElement({ kind: kind.WRITE }, { ranges: [range] })).toThrow(ARGUMENT)
       expect(() => encodeReceive({ range })).toThrow(ARGUMENT)
     }
     const long = { inline: bytesOf(INLINE_BYTES_MAX + 1) }
-    expect(() => encodeWork({ kind: kind.WRITE }, long)).toThrow(ARGUMENT)
+    expect(() => encodeElement({ kind: kind.WRITE }, long)).toThrow(ARGUMENT)
   })
 })

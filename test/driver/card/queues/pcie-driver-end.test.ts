@@ -12,8 +12,8 @@ import * as mad from '../../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../../firmware/wire/opcode.ts'
 import { PcieDevice, type PcieOptions } from '../../../../host-driver/card/device.ts'
 import { openFilePort } from '../../../../host-driver/card/file-port.ts'
-import type { QueuePairOptions } from '../../../../host-driver/card/queues/queue-pair.ts'
-import type { Work } from '../../../../host-driver/card/queues/work.ts'
+import type { QueuePairOptions } from '../../../../host-driver/card/queues/card-queue-pair.ts'
+import type { QueueElement } from '../../../../host-driver/card/queues/values.ts'
 import { connect } from '../../../../host-driver/index.ts'
 import { CardRemoved } from '../../../../host-driver/way/queue-errors.ts'
 import { type OpenWay, openWay, type WayName } from '../../../support/driver/ways.ts'
@@ -245,14 +245,14 @@ describe('memory', () => {
     const [hit, other] = await Promise.all(
       [0, 1].map(() => rig.device.createQp({ type: 'local', sendCq: cq, sendUnits: 64 })),
     )
-    const nop: Work = { kind: 'nop' }
+    const nop: QueueElement = { kind: 'nop' }
     // The card takes nothing of the other, and ends the one that finds no room.
     const call = rig.device.control.lockQueue(other!.send.queue)
     await call
     const before = arena.freeBytes
     other!.post({ kind: 2, data: new Uint8Array(640) })
     expect(arena.freeBytes).toBe(before - 640)
-    hit!.post(...new Array<Work>(10).fill(nop))
+    hit!.post(...new Array<QueueElement>(10).fill(nop))
     await rig.pass(20_000)
     expect([hit!.end, other!.end]).toEqual(['COMPLETION_OVERRUN', 'COMPLETION_OVERRUN'])
     expect(other!.send.errorInMemory).toBe('')

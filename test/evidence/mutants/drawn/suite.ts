@@ -20,8 +20,8 @@ const NAMES = `
   queue-faults queue-gsi queue-local-ends queue-local-refusals queue-neighbours
   queue-pair-numbers queue-receive queue-status queue-wire-ends queue-work-connected
   queue-work-local queue-zone2 queues-cache queues-completion queues-doorbell queues-element
-  queues-fair queues-host queues-limits queues-tables queues-trust read recovery
-  recovery-alone recovery-table refused-before region-work regions relay-link repair-alone requester
+  queues-fair queues-host queues-limits queues-tables queues-trust read recovery recovery-alone
+  recovery-table refused-before region-job regions relay-link repair-alone requester
   requester-doubt requester-edges requester-kinds residency-blocks residency-model
   residency-responder residency-transport residency-wire responder send settle slow-peers
   starts-taken-back superblock superblock-decay superblock-lost superblock-refused

@@ -7,7 +7,7 @@
  * fault; of each class of images only the first few of a point are started.
  */
 
-import { dataOf } from '../../../support/cards/card.ts'
+import { dataOf } from '../../../support/cards/test-card.ts'
 import {
   explore,
   type Level,

@@ -23,7 +23,7 @@ import {
   sequenceOf,
   statuses,
 } from '../../../support/cards/batch-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame } from '../../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, readFrame } from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'

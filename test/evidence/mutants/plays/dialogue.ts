@@ -18,13 +18,13 @@ import {
 } from '../../../../firmware/wire/opcode.ts'
 import { type BatchSetting, batchSetting } from '../../../support/cards/batch-card.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   readFrame,
-  type TestQueuePair,
-} from '../../../support/cards/card.ts'
+  TestCard,
+  type TestPeer,
+} from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import {
@@ -127,7 +127,7 @@ function wrap(): string | null {
   let last: Uint8Array[] = []
   for (let i = 0; i < 8; i++) {
     const { psn } = qp
-    const ahead: TestQueuePair = { ...qp, psn: (psn + 2) & 0xffffff }
+    const ahead: TestPeer = { ...qp, psn: (psn + 2) & 0xffffff }
     const gap = card.serve(...persistFrames(ahead, region, 20, THEIRS))
     if (!syndromes(gap).includes(NAK_SEQUENCE)) return `PSN ${psn}: a gap is not told of`
     if (persistAcks(gap).length > 0) return `PSN ${psn}: what is behind a gap is acknowledged`
@@ -236,7 +236,7 @@ function lifeBefore(): string | null {
   card.serve(...first)
   const next = persistFrames(qp, records, 1, MINE)
   card.idle()
-  const anew = new Card(card.nvdimm)
+  const anew = new TestCard(card.nvdimm)
   anew.open('records')
   if (anew.connect(256, 0, 8).number === qp.number) return 'a number of the life before is taken'
   const sent = anew.serve(...first, ...next, readFrame(qp, records, 0, 0, 64))

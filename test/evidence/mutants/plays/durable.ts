@@ -6,7 +6,7 @@
 import { RC_ACKNOWLEDGE, RC_READ_RESPONSE_ONLY } from '../../../../firmware/wire/opcode.ts'
 import type { BytesCard } from '../../../support/cards/bytes-card.ts'
 import { BYTES_AT, bytesCard, RECORDS_AT, watch } from '../../../support/cards/bytes-card.ts'
-import { dataOf, readFrame, type Sent } from '../../../support/cards/card.ts'
+import { dataOf, readFrame, type Sent } from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import { writeFrames } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'

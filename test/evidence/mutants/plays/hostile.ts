@@ -14,8 +14,8 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
-} from '../../../support/cards/card.ts'
+  type TestPeer,
+} from '../../../support/cards/test-card.ts'
 import { frameOf, writeIcrc } from '../../../support/wire/frames.ts'
 import {
   fetchAddFrame,
@@ -27,7 +27,7 @@ import {
 import type { Play } from '../killer.ts'
 import { BYTES, CAPACITY, firstOf, MTU, persistBytes, SLOTS, syndromes, World } from './world.ts'
 
-type Try = readonly [string, (world: World, qp: TestQueuePair) => Uint8Array[]]
+type Try = readonly [string, (world: World, qp: TestPeer) => Uint8Array[]]
 
 const DATA = dataOf(64, 1)
 

@@ -13,7 +13,6 @@ import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../../firmware/medium/region.ts'
 import { KIND_BYTES } from '../../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../../support/cards/card.ts'
 import {
   agentOfNewHost,
   believe,
@@ -23,6 +22,13 @@ import {
   restartHost,
   work,
 } from '../../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+  TestCard,
+} from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import { writeFrames } from '../../../support/wire/requests.ts'
@@ -100,7 +106,7 @@ function knownEarly(): string | null {
 /** A card past the caches of a host that has queues, with a record of its own and one there. */
 function pastTheCaches() {
   const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_OFF })
-  const card = new Card(1 << 16, { host, ram: new HostRam(1 << 17, host.link) }).format()
+  const card = new TestCard(1 << 16, { host, ram: new HostRam(1 << 17, host.link) }).format()
   queueHostOf(card)
   believe(card, PLACEMENT_BYPASS)
   const far = card.provision({ name: 'far', slots: 2, capacity: 16, placement: PLACEMENT_BYPASS })
@@ -145,11 +151,11 @@ function startAlone(): string | null {
     cutPower({ card, host }, { random: new Random(command), strategy: 'none' })
     const back = new HostMemory({ part: host.part, platform: DDIO_OFF })
     back.link.remove()
-    const early = new Card(card.nvdimm, { host: back })
+    const early = new TestCard(card.nvdimm, { host: back })
     early.idle()
     early.machine.die()
     back.comeBack()
-    const next = new Card(card.nvdimm, { host: back })
+    const next = new TestCard(card.nvdimm, { host: back })
     believe(next, PLACEMENT_BYPASS)
     const found = next.read(next.connect(), next.open('far'), 0, 0, 16)
     if (acknowledged && !sameBytes(found!, NEW)) return `command ${command}: it is gone`

@@ -16,7 +16,7 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-} from '../../../support/cards/card.ts'
+} from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import { Stranger } from '../../../support/peers/strangers.ts'
 import {

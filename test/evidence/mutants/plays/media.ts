@@ -7,7 +7,7 @@
  */
 
 import type { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { type Media, mediaOf, partOf } from '../../../support/crash/explorer.ts'
 import {
   PART_KEY,
@@ -49,7 +49,7 @@ function decayed(lane: Uint8Array, phase: number): Uint8Array {
 /** Starts the part, and says what is wrong with record 0, or null. */
 function complaint(media: Media, part: Nvdimm, want: Want): string | null {
   const before = part.durable.slice()
-  const card = new Card(part)
+  const card = new TestCard(part)
   const region = card.open('records')
   const qp = card.connect()
   const data = card.read(qp, region, 0, 0, region.capacity)
@@ -81,7 +81,7 @@ function lostForGood(media: Media, copies: readonly Uint8Array[], lane: Uint8Arr
   const said = complaint(media, part, 'lost')
   if (said !== null) return said
   for (let start = 1; start <= 2; start++) {
-    const card = new Card(part)
+    const card = new TestCard(part)
     const region = card.open('records')
     if (region.unsettled !== 1) return `start ${start}: the loss is not told`
     const sent = card.serve(...persistFrames(card.connect(), region, 0, dataOf(64, 40)))
@@ -156,7 +156,7 @@ export const DECAY: Readonly<Record<string, Play>> = {
     new DataView(lane.buffer).setUint32(16, media.layout.areaBytes / media.layout.stride, true)
     lane.set(sipHash128(PART_KEY, lane.slice(8, 48)), 48)
     const part = partOf(media, [media.fresh, media.fresh], lane)
-    const { unsettled } = new Card(part).open('records')
+    const { unsettled } = new TestCard(part).open('records')
     if (unsettled !== 0) return 'a record is lost that is none'
     return complaint(media, part, 'fresh')
   },

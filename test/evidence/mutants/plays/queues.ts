@@ -12,7 +12,6 @@ import { taggedDoorbell } from '../../../../firmware/board/doorbell-tag.ts'
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/medium/region.ts'
-import { dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import {
   believe,
   cutPower,
@@ -21,6 +20,7 @@ import {
   restarted,
   work,
 } from '../../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames } from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import {
   type LocalQueue,

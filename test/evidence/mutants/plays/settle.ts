@@ -6,13 +6,18 @@ import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
 import { LOST_MAX } from '../../../../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, type TestRegion } from '../../../support/cards/card.ts'
 import { placed } from '../../../support/cards/placed.ts'
+import {
+  dataOf,
+  persistFrames,
+  TestCard,
+  type TestRegion,
+} from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import { slotOffset } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 
-function discard(card: Card, region: TestRegion, record: number): string {
+function discard(card: TestCard, region: TestRegion, record: number): string {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
     putU32(body, mad.SETTLE_REGION, region.id)
     putU32(body, mad.SETTLE_RECORD, record)
@@ -20,7 +25,7 @@ function discard(card: Card, region: TestRegion, record: number): string {
   }).fault
 }
 
-function decay(card: Card, region: TestRegion, slot: number): void {
+function decay(card: TestCard, region: TestRegion, slot: number): void {
   for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, slot) / 64)
 }
 
@@ -39,7 +44,7 @@ export const SETTLED: Readonly<Record<string, Play>> = {
     return fault === 'DMA' ? null : `silence is answered by ${fault}`
   },
   'a lane that holds a record': () => {
-    const card = new Card(1 << 17).format()
+    const card = new TestCard(1 << 17).format()
     const region = card.provision()
     card.serve(...persistFrames(card.connect(), region, 0, dataOf(64, 1)))
     card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64)
@@ -51,7 +56,7 @@ export const SETTLED: Readonly<Record<string, Play>> = {
     return read === null ? null : 'an older copy is read'
   },
   'more lost than can be named': () => {
-    const card = new Card(new Nvdimm({ bytes: 1 << 19 })).format()
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 19 })).format()
     const region = card.provision({ slots: 100 })
     for (let slot = 0; slot <= LOST_MAX; slot++) decay(card, region, slot)
     for (let first = 0; first < region.slots; ) {

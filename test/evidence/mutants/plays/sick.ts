@@ -8,16 +8,16 @@
 
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
+import { failFence } from '../../../support/cards/fences.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../../support/cards/card.ts'
-import { failFence } from '../../../support/cards/fences.ts'
+} from '../../../support/cards/test-card.ts'
 import { LANES_AT, LINE_BYTES, sameBytes } from '../../../support/judges/oracle.ts'
 import { flushFrame, slotOffset, writeFrames } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
@@ -27,14 +27,14 @@ const OLD = dataOf(64, 1)
 const NEW = dataOf(64, 2)
 
 interface Sick {
-  readonly card: Card
+  readonly card: TestCard
   readonly region: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 }
 
 /** Slot 0 holds the old record, durably, and no lane is set. */
 function sick(copies = 2): Sick {
-  const card = new Card(1 << 18).format()
+  const card = new TestCard(1 << 18).format()
   const region = card.provision({ slots: 8, capacity: 64, copies })
   const qp = card.connect()
   for (let slot = 0; slot < 4; slot++) card.serve(...persistFrames(qp, region, slot, OLD))
@@ -52,7 +52,7 @@ function afterCut({ card }: Sick, acknowledged: boolean): string | null {
   cut(part, { random: new Random(1), strategy: 'none' })
   part.armed = true
   part.fencesToFail = 0
-  const again = new Card(part)
+  const again = new TestCard(part)
   const region = again.open('records')
   const data = again.read(again.connect(), region, 0, 0, 64)
   if (data === null) return region.unsettled > 0 ? null : 'a loss is not told'
@@ -147,9 +147,9 @@ function unsettled(): string | null {
   const { region } = one
   for (let copy = 0; copy < 2; copy++) part.poison(slotOffset(region, copy, 0) / LINE_BYTES)
   part.failSave()
-  let again = new Card(part)
+  let again = new TestCard(part)
   part.failSave(false)
-  again = new Card(part)
+  again = new TestCard(part)
   const opened = again.open('records')
   if (opened.unsettled !== 1) return 'a lost record is not told'
   const sent = again.serve(...persistFrames(again.connect(), opened, 1, NEW))

@@ -10,7 +10,7 @@ import { Random } from '../../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../../firmware/board/hal.ts'
-import { Card, dataOf, persistFrames } from '../../../support/cards/card.ts'
+import { dataOf, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { mediaOf, partOf } from '../../../support/crash/explorer.ts'
 import {
   linesOfCopy,
@@ -30,7 +30,7 @@ function cutStart(part: Nvdimm, at: number, seed: number): boolean {
   let fences = 0
   let off = false
   try {
-    new Card(part, {
+    new TestCard(part, {
       watch: {
         onCommand: (_, op) => {
           if (op !== FENCE) return
@@ -50,7 +50,7 @@ function cutStart(part: Nvdimm, at: number, seed: number): boolean {
 
 /** A part with a record whose lane says B, and copy B still the old one. */
 function interrupted(): Nvdimm {
-  const card = new Card(1 << 17).format()
+  const card = new TestCard(1 << 17).format()
   const region = card.provision({ slots: 4 })
   const qp = card.connect()
   card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
@@ -68,7 +68,7 @@ function interrupted(): Nvdimm {
 }
 
 function complaint(part: Nvdimm, least: number): string | null {
-  const card = new Card(part)
+  const card = new TestCard(part)
   const incarnation = readSuperblock(part.durable)?.incarnation ?? -1
   if (incarnation <= least) return `incarnation ${incarnation} after ${least}`
   const region = card.open('records')
@@ -99,7 +99,7 @@ function starts(): string | null {
 
 /** One bit of a page of the superblock turns: the other page says the same. */
 function decay(): string | null {
-  const card = new Card(interrupted())
+  const card = new TestCard(interrupted())
   const content = card.nvdimm.durable.slice()
   const used = usedBytes(content)
   for (const page of [0, PAGE_BYTES]) {
@@ -116,7 +116,7 @@ function decay(): string | null {
 
 /** Records of the life before have greater counters, and smaller sequences. */
 function lives(): string | null {
-  let card = new Card(1 << 17).format()
+  let card = new TestCard(1 << 17).format()
   card.provision({ slots: 4 })
   for (let life = 0; life < 5; life++) {
     const region = card.open('records')
@@ -135,7 +135,7 @@ function lives(): string | null {
     card.serve(...persistFrames(qp, region, 0, data, { wait: 1 }))
     const part = card.nvdimm
     cut(part, { random: new Random(life), strategy: life % 2 === 0 ? 'none' : 'half' })
-    card = new Card(part)
+    card = new TestCard(part)
     const found = card.read(card.connect(), card.open('records'), 0, 0, 64)
     if (found === null || !sameBytes(found, data)) return `life ${life}: an older record is there`
   }
@@ -151,7 +151,7 @@ function repairs(): string | null {
       const part = partOf(media, [media.fresh, media.old, media.old], media.laneB)
       if (!cutStart(part, fence, seed)) return null
       for (const line of linesOfCopy(media.layout, 0, 0)) part.poison(line)
-      const card = new Card(part)
+      const card = new TestCard(part)
       const { capacity, name } = media.layout
       const data = card.read(card.connect(), card.open(name), 0, 0, capacity)
       if (data === null || !whole.some((one) => sameBytes(one, data))) {

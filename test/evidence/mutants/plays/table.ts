@@ -10,13 +10,13 @@ import { Random } from '../../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
 import {
-  Card,
   dataOf,
   persistAcks,
   persistFrames,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../../support/cards/card.ts'
+} from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import type { Play } from '../killer.ts'
@@ -29,14 +29,14 @@ function halves(operation: number): { operationHigh: number; operationLow: numbe
   return { operationHigh: Math.floor(operation / 2 ** 32), operationLow: operation % 2 ** 32 }
 }
 
-function write(qp: TestQueuePair, region: TestRegion, slot: number, operation: number): Uint8Array {
+function write(qp: TestPeer, region: TestRegion, slot: number, operation: number): Uint8Array {
   const { operationHigh, operationLow } = halves(operation)
   const options = { operation: operationLow, operationHigh }
   return persistFrames(qp, region, slot, dataOf(16, operationLow), options)[0]!
 }
 
 /** Is that operation durable, by the card's word? */
-function asked(card: Card, qp: TestQueuePair, operation: number): boolean {
+function asked(card: TestCard, qp: TestPeer, operation: number): boolean {
   const bth = { opcode: PERSIST_QUERY, destQp: qp.number, psn: qp.psn, ackRequest: true }
   qp.psn = (qp.psn + 1) & 0xffffff
   const [answer] = persistAcks(card.serve(frameOf({ bth, pqeth: halves(operation) })))
@@ -46,8 +46,8 @@ function asked(card: Card, qp: TestQueuePair, operation: number): boolean {
 
 /** Compares the answers about all operations near the newest one with what was done. */
 function compared(
-  card: Card,
-  qp: TestQueuePair,
+  card: TestCard,
+  qp: TestPeer,
   done: ReadonlySet<number>,
   newest: number,
 ): string | null {
@@ -64,13 +64,13 @@ function compared(
 /** A client whose operations begin at `first`, with gaps, now and then behind one another. */
 function againstSet(first: number, seed: number): string | null {
   const random = new Random(seed)
-  const part = new Card(PART_BYTES).format()
+  const part = new TestCard(PART_BYTES).format()
   part.provision({ slots: 32 })
   let card = part
   const done = new Set<number>()
   let newest = first - 1
   for (let life = 0; life < 4; life++) {
-    if (life > 0) card = new Card(part.nvdimm)
+    if (life > 0) card = new TestCard(part.nvdimm)
     const region = card.open('records')
     const qp = card.connect()
     for (let burst = 0; burst < 12; burst++) {
@@ -95,7 +95,7 @@ function againstSet(first: number, seed: number): string | null {
 
 /** One bit of a line turns: the other line of the client says the same. */
 function decayedLine(): string | null {
-  const card = new Card(PART_BYTES).format()
+  const card = new TestCard(PART_BYTES).format()
   const region = card.provision({ slots: 8 })
   const qp = card.connect()
   const done = [3, 5, 140]
@@ -106,7 +106,7 @@ function decayedLine(): string | null {
     const part = new Nvdimm({ bytes: content.length, content })
     part.durable[OPERATIONS_AT + at]! ^= 1 << (at & 7)
     part.live[OPERATIONS_AT + at]! ^= 1 << (at & 7)
-    const again = new Card(part)
+    const again = new TestCard(part)
     const pair = again.connect()
     for (const operation of [20, 100, 139, 140, 141, 200]) {
       if (asked(again, pair, operation) === done.includes(operation)) continue
@@ -118,7 +118,7 @@ function decayedLine(): string | null {
 
 /** More clients than there are places: two new ones come in one burst. */
 function crowd(): string | null {
-  const card = new Card(PART_BYTES).format()
+  const card = new TestCard(PART_BYTES).format()
   const region = card.provision({ slots: 8 })
   const pairs = Array.from({ length: 134 }, (_, i) => card.connect(4096, 0, 100 + i))
   for (let i = 0; i < pairs.length; i += 2) {
@@ -142,18 +142,18 @@ function operationOf(i: number): number {
 
 /** A save failed: what was known counts no more, and what is done from then on does. */
 function afterFailedSave(): string | null {
-  let card = new Card(PART_BYTES).format()
+  let card = new TestCard(PART_BYTES).format()
   let region = card.provision({ slots: 8 })
   let qp = card.connect()
   card.serve(write(qp, region, 0, 1), write(qp, region, 1, 2))
   const part = card.nvdimm
   part.failSave()
-  card = new Card(part)
+  card = new TestCard(part)
   qp = card.connect()
   if (asked(card, qp, 2)) return 'after a save that failed an operation is called durable'
   part.failSave(false)
   for (let life = 0; life < 3; life++) {
-    card = new Card(part)
+    card = new TestCard(part)
     region = card.open('records')
     qp = card.connect()
     if (asked(card, qp, 2)) return `life ${life}: an operation of before is called durable`

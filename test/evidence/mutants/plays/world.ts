@@ -7,12 +7,12 @@ import { DATA_AT } from '../../../../firmware/medium/superblock.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, WRITE_PERSIST_ONLY } from '../../../../firmware/wire/opcode.ts'
 import {
-  Card,
   persistAcks,
   type Sent,
-  type TestQueuePair,
+  TestCard,
+  type TestPeer,
   type TestRegion,
-} from '../../../support/cards/card.ts'
+} from '../../../support/cards/test-card.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import { ACK, firstDifference } from '../../../support/wire/requests.ts'
 
@@ -22,14 +22,14 @@ export const BYTES = 4096
 export const MTU = 256
 
 export class World {
-  readonly card: Card = new Card(1 << 19).format()
+  readonly card: TestCard = new TestCard(1 << 19).format()
   readonly records: TestRegion
   readonly bytes: TestRegion
   /** Registered write-persist. */
   readonly kept: TestRegion
   /** Of another protection domain. */
   readonly foreign: TestRegion
-  readonly qp: TestQueuePair
+  readonly qp: TestPeer
 
   constructor(shape: { readonly copies?: number } = {}) {
     const { card } = this
@@ -79,7 +79,7 @@ function isAnswer({ opcode, syndrome }: Sent): boolean {
 }
 
 /** A WRITE_PERSIST to an address in plain bytes; the PSN of the queue pair moves on. */
-export function persistBytes(qp: TestQueuePair, region: TestRegion, data: Uint8Array): Uint8Array {
+export function persistBytes(qp: TestPeer, region: TestRegion, data: Uint8Array): Uint8Array {
   const { rkey, baseHigh } = region
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff

@@ -105,8 +105,8 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'unproven-is-written',
     rule: 'P2-12: nothing is written to a placement that was not shown',
-    file: 'firmware/commit/placement.ts',
-    find: 'if (wanted === PLACEMENT_LOCAL || wanted === placement.proven) return PASS',
+    file: 'firmware/commit/proof.ts',
+    find: 'if (wanted === PLACEMENT_LOCAL || wanted === proof.proven) return PASS',
     replace: 'if (wanted < 3) return PASS',
     killer: directed('an unproven placement'),
   },

@@ -49,7 +49,7 @@ export const REQUESTER: readonly Mutant[] = [
     rule: 'G2-3: a record whose PERSIST_ACK was lost is asked for again',
     file: COMPLETER,
     find:
-      '  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : ' +
+      '  request.persistAtUs = nowUs + (isCollectedMember(request) ? BATCH_GIVEN_UP_US : ' +
       'q.persistTimeoutUs)\n',
     replace: '  request.persistAtUs = Infinity\n',
     killer: MODEL,

@@ -4,7 +4,7 @@ import { directed, failures, fuzz, type Mutant } from '../mutant.ts'
 
 const BURST = 'firmware/burst/burst.ts'
 const COMMIT = 'firmware/commit/commit.ts'
-const PASSES = 'firmware/respond/passes.ts'
+const PASSES = 'firmware/respond/rounds.ts'
 const PERSIST = 'firmware/respond/persist.ts'
 const LOCATE = 'firmware/engine/locate.ts'
 const REGION = 'firmware/medium/region.ts'

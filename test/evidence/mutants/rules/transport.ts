@@ -161,7 +161,7 @@ const DUPLICATES: readonly Mutant[] = [
     id: 'read-passed',
     rule: 'N3: nothing behind a READ that is to come again is acknowledged',
     file: 'firmware/core.ts',
-    find: '  if (qp.heldPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK\n',
+    find: '  if (qp.heldBackPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK\n',
     replace: '',
     killer: directed('what Linux repeats'),
   },
@@ -176,7 +176,7 @@ const DUPLICATES: readonly Mutant[] = [
   {
     id: 'atomic-twice',
     rule: 'wire-format 3.5: an atomic that comes twice is executed once',
-    file: 'firmware/respond/passes.ts',
+    file: 'firmware/respond/rounds.ts',
     find: '    if (!item.stored && !item.again) {\n',
     replace: '    if (!item.stored) {\n',
     killer: directed('an atomic twice'),

@@ -15,7 +15,7 @@ import { type CutStrategy, cut } from '../../../../boards/emulator/medium/power-
 import type { Watch } from '../../../../boards/emulator/run/machine.ts'
 import { COPY_CLEAN, FENCE } from '../../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import {
   explore,
   type Level,
@@ -176,7 +176,7 @@ for (const [table, meaning] of Object.entries(TABLE_DAMAGES)) {
 const CLIENT = 7
 
 /** What that client hears of its operation, alone in a burst. */
-function written(card: Card, wait: number, operation: number, data: Uint8Array): number {
+function written(card: TestCard, wait: number, operation: number, data: Uint8Array): number {
   const qp = card.connect(4096, 0, CLIENT)
   const more = { operation, wait, repetition: true }
   const sent = card.serve(...persistFrames(qp, card.open(), 0, data, more))
@@ -197,7 +197,7 @@ function goesBefore(count: number, ops: readonly number[]): Watch {
 
 /** A cut before F3 leaves, of what is pending, the first line of the table alone. */
 function lineAlone({ wait, copies }: Level, first: Uint8Array, second: Uint8Array): Nvdimm {
-  const card = new Card(new Nvdimm({ bytes: 1 << 17 })).format()
+  const card = new TestCard(new Nvdimm({ bytes: 1 << 17 })).format()
   card.provision({ slots: 2, copies })
   expect(written(card, wait, 1, first)).toBe(0)
   card.idle()
@@ -223,14 +223,14 @@ for (const level of LEVELS) {
         for (let k = 0, last = false; !last; k++) {
           const part = lineAlone(level, first, second)
           try {
-            new Card(part, { watch: goesBefore(k, [COPY_CLEAN, FENCE]) })
+            new TestCard(part, { watch: goesBefore(k, [COPY_CLEAN, FENCE]) })
             last = true
           } catch {
             cuts += 1
           }
           cut(part, { random: new Random(k), strategy })
           part.poison(LANES_AT / LINE_BYTES)
-          const card = new Card(part)
+          const card = new TestCard(part)
           // It is known, or the repetition is executed: there is nobody else who writes.
           expect(written(card, level.wait, 2, second), `cut at ${k}, ${strategy}`).toBe(0)
           const read = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!

@@ -31,9 +31,9 @@ import {
   CONDITION_INDEPENDENT,
 } from '../../../../firmware/wire/persist.ts'
 import { batchFrames, IN_ORDER, statuses } from '../../../support/cards/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import { failFence } from '../../../support/cards/fences.ts'
 import { cutPower, placed, restarted as restartedPlaced } from '../../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
 import { localQueue, play } from '../../../support/queues/local-queue.ts'
 import type { ElementFields } from '../../../support/queues/queue-host.ts'
@@ -53,15 +53,15 @@ function codeOf(name: string): number {
   return FAULTS.find((fault) => fault.name === name)!.code
 }
 
-function opened(): Card {
-  const card = new Card(new Nvdimm({ bytes: 1 << 17 })).format()
+function opened(): TestCard {
+  const card = new TestCard(new Nvdimm({ bytes: 1 << 17 })).format()
   card.provision({ slots: 8 })
   return card
 }
 
 /** The status that a record of that client is answered with. */
 function write(
-  card: Card,
+  card: TestCard,
   client: number,
   operation: number,
   data: Uint8Array,
@@ -73,19 +73,19 @@ function write(
   return persistAcks(card.serve(...frames))[0]!.status
 }
 
-function expectHeld(card: Card, data: Uint8Array): void {
+function expectHeld(card: TestCard, data: Uint8Array): void {
   const read = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)
   expect(Buffer.from(read!)).toEqual(Buffer.from(data))
 }
 
-function restarted(card: Card, seed = 1): Card {
+function restarted(card: TestCard, seed = 1): TestCard {
   if (!card.machine.dead) card.machine.die()
   cut(card.nvdimm, { random: new Random(seed) })
-  return new Card(card.nvdimm)
+  return new TestCard(card.nvdimm)
 }
 
 /** The numbers of the lines that name the client. */
-function linesOf({ nvdimm }: Card, client: number): number[] {
+function linesOf({ nvdimm }: TestCard, client: number): number[] {
   const lines: number[] = []
   for (let i = 0; i < 2 * CLIENTS; i++) {
     const at = OPERATIONS_AT + i * LINE_BYTES
@@ -94,19 +94,19 @@ function linesOf({ nvdimm }: Card, client: number): number[] {
   return lines
 }
 
-function tableOf(card: Card): { mended: number; lost: number } {
+function tableOf(card: TestCard): { mended: number; lost: number } {
   const status = card.status()
   const mended = u32(status, mad.PART_OPERATIONS_MENDED)
   return { mended, lost: u32(status, mad.PART_OPERATIONS_LOST) }
 }
 
 /** Idle time, until every line of the table was looked at. */
-function scrubbed(card: Card): void {
+function scrubbed(card: TestCard): void {
   for (let i = 0; i < SCRUB_TURNS * (CLIENTS / SCRUB_CLIENTS); i++) card.idle()
 }
 
 /** Client ONE has written, and its acknowledgement was lost; client TWO has written since. */
-function overwritten(): Card {
+function overwritten(): TestCard {
   const card = opened()
   expect(write(card, ONE, 1, FIRST)).toBe(0)
   expect(write(card, TWO, 1, SECOND)).toBe(0)
@@ -208,7 +208,7 @@ describe('R1-C6: a line of the operation table decays', () => {
 })
 
 describe('R1-C7: 128 other clients', () => {
-  function crowded(): Card {
+  function crowded(): TestCard {
     const card = overwritten()
     for (let i = 0; i < CLIENTS; i++) write(card, 1000 + i, 1, FIRST, { slot: 1 + (i % 7) })
     write(card, 1000, 2, SECOND)
@@ -339,7 +339,7 @@ describe('X-3: what the next start may finish is in doubt until then', () => {
     expect(write(card, TWO, 1, FIRST, { repetition: true })).toBe(READ_ONLY)
     const part = new Nvdimm({ bytes: card.nvdimm.bytes, content: card.nvdimm.durable.slice() })
     part.refuseWrites(line)
-    const next = new Card(part)
+    const next = new TestCard(part)
     expect(write(next, ONE, 1, FIRST, { repetition: true })).toBe(IN_DOUBT)
     part.refuseWrites(line, false)
     expect(write(restarted(next), ONE, 1, FIRST, { repetition: true })).toBe(0)
@@ -377,7 +377,7 @@ describe('X-3: what the next start may finish is in doubt until then', () => {
 
   test('a flush agent that is gone: begun, and not finished', () => {
     const made = placed(DDIO_ON)
-    const told = (card: Card, operation: number, again: readonly boolean[]): number[] => {
+    const told = (card: TestCard, operation: number, again: readonly boolean[]): number[] => {
       const region = card.open()
       const sent = again.flatMap((repetition) => {
         const qp = card.connect(4096, 0, ONE)

@@ -30,7 +30,6 @@ import { u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import type { FlushAgent } from '../../../../host-driver/target/flush-agent.ts'
 import { batchFrames, statuses } from '../../../support/cards/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -40,6 +39,7 @@ import {
   shownCopies,
   work,
 } from '../../../support/cards/placed.ts'
+import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
 import { AGENT_UNITS } from '../../../support/queues/agent-host.ts'
 import { slotOffset } from '../../../support/wire/requests.ts'
@@ -60,7 +60,13 @@ interface Written {
 }
 
 /** What a record of that client is answered with; nothing yet, where it waits for a host. */
-function write(card: Card, client: number, operation: number, data: Uint8Array, at: Written = {}) {
+function write(
+  card: TestCard,
+  client: number,
+  operation: number,
+  data: Uint8Array,
+  at: Written = {},
+) {
   const { slot = 0, wait = 2, repetition = false, region = 'local' } = at
   const options = { operation, repetition, wait }
   const frames = persistFrames(
@@ -73,38 +79,38 @@ function write(card: Card, client: number, operation: number, data: Uint8Array, 
   return persistAcks(card.serve(...frames))[0]?.status
 }
 
-function opened(): Card {
-  const card = new Card(new Nvdimm({ bytes: 1 << 17 })).format()
+function opened(): TestCard {
+  const card = new TestCard(new Nvdimm({ bytes: 1 << 17 })).format()
   for (const name of ['records', 'local']) card.provision({ name, slots: 8 })
   return card
 }
 
-function startedAnew({ nvdimm, machine }: Card): Card {
+function startedAnew({ nvdimm, machine }: TestCard): TestCard {
   machine.die()
   cut(nvdimm, { random: new Random(1) })
-  return new Card(nvdimm)
+  return new TestCard(nvdimm)
 }
 
 /** The numbers of the lines that name the client. */
-function linesOf({ nvdimm }: Card, client: number): number[] {
+function linesOf({ nvdimm }: TestCard, client: number): number[] {
   return Array.from({ length: 2 * CLIENTS }, (_, i) => OPERATIONS_AT / LINE_BYTES + i).filter(
     (line) => u32(nvdimm.durable, line * LINE_BYTES + 24) === client * 2 ** 24,
   )
 }
 
 /** Client ONE does operation 2, and client TWO writes behind it. */
-function overwrite(card: Card): void {
+function overwrite(card: TestCard): void {
   expect(write(card, ONE, 2, FIRST)).toBe(0)
   expect(write(card, TWO, 1, SECOND)).toBe(0)
   card.idle()
 }
 
-function crowd(card: Card): void {
+function crowd(card: TestCard): void {
   for (let i = 0; i < CLIENTS; i++) write(card, 20 + i, 1, FIRST, { slot: 1 + (i % 3) })
 }
 
 /** Operation 2 is not executed again; nor is one that may have been; what is new is served. */
-function expectForgotten(card: Card): void {
+function expectForgotten(card: TestCard): void {
   for (const operation of [2, 3, 300]) {
     expect(write(card, ONE, operation, FIRST, { repetition: true })).toBe(FORGOTTEN)
   }
@@ -189,7 +195,7 @@ test('L3: a place of nobody that takes no store costs nobody else his', () => {
 
 describe('P2-27, D-6: a repetition waits behind a record of another client', () => {
   /** Its client does so much meanwhile that the table speaks of operation 1 no more. */
-  function goOn(card: Card): void {
+  function goOn(card: TestCard): void {
     for (let operation = 10; operation < 150; operation++) write(card, ONE, operation, FIRST)
     expect(write(card, ONE, 1, FIRST, { repetition: true })).toBe(FORGOTTEN)
   }
@@ -201,7 +207,7 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
   }
 
   /** The repetition is durable, and the record is that of the other client. */
-  function expectOver(card: Card, agent: FlushAgent): void {
+  function expectOver(card: TestCard, agent: FlushAgent): void {
     card.sent = []
     work(card, agent)
     expect(persistAcks(card.sent).map(({ status }) => status)).toEqual([0, 0])

@@ -41,7 +41,7 @@ import type { State } from '../../../../firmware/core.ts'
 import { createState } from '../../../../firmware/main.ts'
 import { boot } from '../../../../firmware/manage/boot.ts'
 import { formatPart } from '../../../../firmware/medium/superblock.ts'
-import { FACTS } from '../../../support/cards/card.ts'
+import { FACTS } from '../../../support/cards/test-card.ts'
 
 const SEED = Number(process.env.SEED ?? 20261124)
 const STEPS = 14

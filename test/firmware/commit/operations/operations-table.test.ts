@@ -90,7 +90,7 @@ import {
   setLineSequence,
 } from '../../../../firmware/medium/operation-line.ts'
 import { formatPart, OPERATIONS_AT } from '../../../../firmware/medium/superblock.ts'
-import { FACTS } from '../../../support/cards/card.ts'
+import { FACTS } from '../../../support/cards/test-card.ts'
 import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const ALL = 2 ** 32

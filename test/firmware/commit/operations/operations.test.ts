@@ -26,13 +26,13 @@ import * as mad from '../../../../firmware/wire/management.ts'
 import { PERSIST_ACK, PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
 import type { Paeth } from '../../../../firmware/wire/persist-ack.ts'
 import {
-  Card,
   dataOf,
   type PersistOptions,
   persistAcks,
   persistFrames,
   type Sent,
-} from '../../../support/cards/card.ts'
+  TestCard,
+} from '../../../support/cards/test-card.ts'
 import { SEED } from '../../../support/crash/explorer.ts'
 import {
   LANES_AT,
@@ -50,7 +50,7 @@ const OTHER = 9
 const NOT_KNOWN = 2
 
 function setting(slots = 8): Setting {
-  const card = new Card()
+  const card = new TestCard()
   card.format()
   const region = card.provision({ slots })
   return { card, region, qp: card.connect(4096, 0, CLIENT) }
@@ -58,7 +58,7 @@ function setting(slots = 8): Setting {
 
 /** The part after a restart, with a connection of that client. */
 function restarted({ card }: Setting, client = CLIENT): Setting {
-  const next = new Card(card.nvdimm)
+  const next = new TestCard(card.nvdimm)
   return { card: next, region: next.open(), qp: next.connect(4096, 0, client) }
 }
 
@@ -111,7 +111,7 @@ function isKnown(one: Setting, operation: number, high = 0): boolean {
 }
 
 /** What is durable as that fence of what is done begins. */
-function beforeFence(card: Card, fence: number, done: () => void): Uint8Array {
+function beforeFence(card: TestCard, fence: number, done: () => void): Uint8Array {
   const fences: Uint8Array[] = []
   card.machine.observe({
     onCommand: (_, op) => {
@@ -133,11 +133,11 @@ function fencesOfStart(content: Uint8Array): Uint8Array[] {
     behind.push(part.durable.slice())
     return result
   }
-  new Card(part)
+  new TestCard(part)
   return behind
 }
 
-function contentOf(card: Card): Uint8Array {
+function contentOf(card: TestCard): Uint8Array {
   return card.nvdimm.live.slice()
 }
 
@@ -204,13 +204,13 @@ describe('a retry', () => {
     for (const content of [left, ...behind]) {
       const part = new Nvdimm({ bytes: content.length, content: content.slice() })
       part.poison(LANES_AT / LINE_BYTES)
-      const next = restarted({ ...one, card: new Card(part) })
+      const next = restarted({ ...one, card: new TestCard(part) })
       const isNew = sameBytes(held(next, 0), dataOf(64, 2))
       expect(isKnown(next, 2)).toBe(isNew)
       expect(held(next, 0)).toEqual(dataOf(64, isNew ? 2 : 1))
     }
     const end = new Nvdimm({ bytes: nvdimm.bytes, content: behind.at(-1)! })
-    expect(held(restarted({ ...one, card: new Card(end) }), 0)).toEqual(dataOf(64, 1))
+    expect(held(restarted({ ...one, card: new TestCard(end) }), 0)).toEqual(dataOf(64, 1))
   })
 
   test('X-3: twice in one burst, on two queue pairs and to two slots, is executed once', () => {
@@ -506,14 +506,14 @@ describe('the table', () => {
   test('D-2: a start reads as many lines of it for any size, and says what it added', () => {
     const one = setting()
     write(one, 1, 0, 1)
-    const body = new Card(one.card.nvdimm).status()
+    const body = new TestCard(one.card.nvdimm).status()
     // The lane of the last group says B still; the table knew the operation already.
     expect(u32(body, mad.PART_LANES_ACTIVE)).toBe(1)
     expect(u32(body, mad.PART_OPERATIONS)).toBe(0)
   })
 
   test('the start of a blank part has added nothing, and mended nothing', () => {
-    const body = new Card(1 << 17).status()
+    const body = new TestCard(1 << 17).status()
     expect(body[mad.PART_STATE]).toBe(mad.STATE_BLANK)
     const said = [mad.PART_OPERATIONS, mad.PART_OPERATIONS_MENDED, mad.PART_OPERATIONS_LOST]
     expect(said.map((at) => u32(body, at))).toEqual([0, 0, 0])

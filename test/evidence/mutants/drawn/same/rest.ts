@@ -30,9 +30,9 @@ export const REST: readonly Equivalent[] = [
     because: 'the first packet of a record, or its element, says it before it is asked',
   },
   {
-    at: 'respond/passes.ts serveOrderedPass',
-    line: 'state.pass += 1',
-    mutant: 'state.pass -= 1',
+    at: 'respond/rounds.ts serveOrderedRound',
+    line: 'state.round += 1',
+    mutant: 'state.round -= 1',
     because: 'it is a number that no pass before had, either way; nothing else is asked of it',
   },
   {
@@ -160,9 +160,9 @@ export const REST: readonly Equivalent[] = [
     because: 'neither is read by the other, and nothing runs between',
   },
   {
-    at: 'burst/staging.ts heldBy',
-    line: 'if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1',
-    mutant: 'if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 2',
+    at: 'burst/staging.ts usedBy',
+    line: 'if (owner !== null && isSamePeer(owner, qp, state.bytes)) used += 1',
+    mutant: 'if (owner !== null && isSamePeer(owner, qp, state.bytes)) used += 2',
     because: 'counts are compared with each other alone, and all of them are twice as high',
   },
   {

@@ -2,8 +2,8 @@
 /**
  * Batches of local queues that are open: which queue has one, and how it is forgotten.
  *
- * Invariant: what a batch holds is given back when it is closed, however that comes about;
- * a record that is held has its promise of a completion, and ends by that one, unless the host is
+ * Invariant: what a batch holds is given back when it is closed, however that comes about; a record
+ * that is collected has its reservation of a completion, and ends by that one, unless the host is
  * gone.
  */
 
@@ -26,8 +26,8 @@ export function openOf(state: QueueState, queue: number): LocalBatch | null {
   return null
 }
 
-/** Nothing more comes of the burst, and nothing of it is held. */
-export function closeHeld(state: BatchState & QueueState, local: LocalBatch): void {
+/** Nothing more comes of the burst, and nothing of it is collected. */
+export function closeCollected(state: BatchState & QueueState, local: LocalBatch): void {
   const { batches, hostWork } = state
   batches.open -= 1
   hostWork.openBatches -= 1
@@ -37,11 +37,11 @@ export function closeHeld(state: BatchState & QueueState, local: LocalBatch): vo
 }
 
 /** Begins to say how record `n` ended: `host.completion`. */
-export function describeHeld(state: HostContext, local: LocalBatch, n: number): void {
+export function describeCollected(state: HostContext, local: LocalBatch, n: number): void {
   const { completion } = state.host
   const { batch } = local
   const members = batch.members!
-  const { unit, units } = local.held[n]!
+  const { unit, units } = local.collected[n]!
   const index = members.indexes[n]!
   blankOut(completion)
   completion.queue = local.queue
@@ -55,30 +55,30 @@ export function describeHeld(state: HostContext, local: LocalBatch, n: number): 
   completion.incarnation = state.incarnation
 }
 
-/** The queue is over: what is held of it ends as flushed. */
-export function flushHeld(state: QueueContext, queue: number): void {
+/** The queue is over: what is collected of it ends as flushed. */
+export function flushCollected(state: QueueContext, queue: number): void {
   const { host, list } = state
   const local = openOf(state, queue)
   if (local === null) return
   const { batch } = local
   for (let n = batch.judged; n < batch.received; n++) {
-    describeHeld(state, local, n)
+    describeCollected(state, local, n)
     host.completion.status = el.WC_WR_FLUSH_ERR
-    complete(host, list, local.held[n]!.place)
+    complete(host, list, local.collected[n]!.place)
   }
-  closeHeld(state, local)
+  closeCollected(state, local)
 }
 
 /** The host is gone, and its batches with it: nobody is told. */
-export function dropHeldBatches(state: BatchState & QueueState): void {
+export function dropCollected(state: BatchState & QueueState): void {
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = state.hostWork.batches[i]!
-    if (local.queue >= 0) closeHeld(state, local)
+    if (local.queue >= 0) closeCollected(state, local)
   }
 }
 
 /** When a batch is to be given up, µs, or Infinity. */
-export function heldDueUs({ hostWork }: QueueState): number {
+export function collectedDueUs({ hostWork }: QueueState): number {
   let dueUs = Infinity
   if (hostWork.openBatches === 0) return dueUs
   for (let i = 0; i < LOCAL_BATCHES; i++) {

@@ -3,7 +3,7 @@
  * one that is made, and the room of one that was removed.
  *
  * Invariants:
- * - One work is done at a time. It is bounded in memory: where it stands is one number.
+ * - One job is done at a time. It is bounded in memory: where it stands is one number.
  * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
  *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the
  *   part as it was, as nothing on it names the region: its making is undone, and whoever asked was
@@ -16,7 +16,7 @@
  *   that from its begin. A line that the medium does not take stays as it is, and no other one:
  *   what it holds is valid under no key and no identity that will ever be again.
  * - Where nothing may be stored now, a making ends, and says why; what resumes waits, and lets
- *   others go before it. In the host's memory a work is done in one life of its host, or begins
+ *   others go before it. In the host's memory a job is done in one life of its host, or begins
  *   again.
  */
 
@@ -49,13 +49,7 @@ import {
 import { markUnflushed } from '../placement/through.ts'
 import { isFormatted } from '../placement/through-store.ts'
 import { installRegion, isPending } from './boot.ts'
-import {
-  type ManageContext,
-  type ManageState,
-  WORK_ERASE,
-  WORK_MAKE,
-  WORK_NONE,
-} from './context.ts'
+import { JOB_ERASE, JOB_MAKE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 
 /** Begins to make the region; nothing is under way. `key` is its check-code key. */
 export function beginMaking(
@@ -64,55 +58,55 @@ export function beginMaking(
   entry: RegionEntry,
   key: Uint8Array,
 ): void {
-  const { work } = state
-  work.kind = WORK_MAKE
-  work.region = region
-  work.entry = entry
-  work.key = key
-  work.fault = PASS
+  const { regionJob } = state
+  regionJob.kind = JOB_MAKE
+  regionJob.region = region
+  regionJob.entry = entry
+  regionJob.key = key
+  regionJob.fault = PASS
   beginWork(state, region.slots)
 }
 
 function beginWork(state: CommitState & ManageState, total: number): void {
-  const { work } = state
-  work.live = true
-  work.lives = state.placement.lives
-  work.done = 0
-  work.total = total
+  const { regionJob } = state
+  regionJob.live = true
+  regionJob.lives = state.proof.lives
+  regionJob.done = 0
+  regionJob.total = total
 }
 
 /** Does the next slice. The µs after which the one behind it is wanted; 0 if there is none. */
-export function serveRegionWork(state: ManageContext): number {
-  const { work } = state
-  if (!work.live || state.refused !== PASS) return 0
-  if (work.kind === WORK_NONE) findWork(state)
-  if (work.kind === WORK_NONE) {
-    work.live = isPending(state)
+export function serveRegionJob(state: ManageContext): number {
+  const { regionJob } = state
+  if (!regionJob.live || state.refused !== PASS) return 0
+  if (regionJob.kind === JOB_NONE) findWork(state)
+  if (regionJob.kind === JOB_NONE) {
+    regionJob.live = isPending(state)
     return 0
   }
-  const { placement } = work.entry!
+  const { placement } = regionJob.entry!
   // Another host may have other memory: what was stored for an earlier one is stored again.
-  if (placement !== PLACEMENT_LOCAL && work.lives !== state.placement.lives) {
-    beginWork(state, work.total)
+  if (placement !== PLACEMENT_LOCAL && regionJob.lives !== state.proof.lives) {
+    beginWork(state, regionJob.total)
   }
-  const fault = mendFault(state, work.entry!)
+  const fault = mendFault(state, regionJob.entry!)
   if (fault !== PASS) leaveWork(state, fault)
-  else if (work.kind === WORK_ERASE) eraseSlice(state)
+  else if (regionJob.kind === JOB_ERASE) eraseSlice(state)
   else formSlice(state)
-  return regionWorkUs(state)
+  return regionJobUs(state)
 }
 
 /** The µs after which a slice is wanted; 0 if there is nothing that could be done now. */
-export function regionWorkUs(state: ManageContext): number {
-  const { work } = state
-  if (!work.live || state.refused !== PASS) return 0
-  if (work.kind !== WORK_NONE) return SLICE_PAUSE_US
+export function regionJobUs(state: ManageContext): number {
+  const { regionJob } = state
+  if (!regionJob.live || state.refused !== PASS) return 0
+  if (regionJob.kind !== JOB_NONE) return SLICE_PAUSE_US
   return nextWork(state) < 0 ? 0 : SLICE_PAUSE_US
 }
 
 /** Something is to be resumed, now or when it may be. */
 export function noteWork(state: ManageState): void {
-  state.work.live = true
+  state.regionJob.live = true
 }
 
 /** The place of a region that was removed, and whose room may be cleared now; or -1. */
@@ -133,37 +127,37 @@ function isThere(state: ThroughContext, entry: RegionEntry): boolean {
 }
 
 function findWork(state: ManageContext): void {
-  const { superblock, work } = state
+  const { superblock, regionJob } = state
   const index = nextWork(state)
   if (index < 0) return
   const entry = readEntry(superblock, index)
-  work.kind = WORK_ERASE
-  work.entry = entry
-  work.index = index
+  regionJob.kind = JOB_ERASE
+  regionJob.entry = entry
+  regionJob.index = index
   beginWork(state, entry.copies * entry.areaBytes)
 }
 
-/** The work ends: a making is undone, and it is said why; what resumes waits. */
+/** The job ends: a making is undone, and it is said why; what resumes waits. */
 function leaveWork(state: ManageState, fault: Fault): void {
-  const { work } = state
-  if (work.kind === WORK_MAKE) work.fault = fault
+  const { regionJob } = state
+  if (regionJob.kind === JOB_MAKE) regionJob.fault = fault
   // A host that did not answer is asked again when it has shown its memory again (`noteWork`). What
   // may not be stored now waits until it may.
-  else if (fault === DMA) work.live = false
-  work.kind = WORK_NONE
+  else if (fault === DMA) regionJob.live = false
+  regionJob.kind = JOB_NONE
 }
 
 function formSlice(state: ManageContext): void {
-  const { work } = state
-  const region = work.region!
-  const last = sliceEnd(region, work.done, SLICE_MADE)
-  let fault = formatSlots(state, region, work.done, last)
+  const { regionJob } = state
+  const region = regionJob.region!
+  const last = sliceEnd(region, regionJob.done, SLICE_MADE)
+  let fault = formatSlots(state, region, regionJob.done, last)
   // A posted write is lost without a word: a host's memory is read behind it.
   const local = region.placement === PLACEMENT_LOCAL
-  if (fault === PASS && !local && !isFormatted(state, region, work.done, last)) fault = DMA
-  work.done = last
+  if (fault === PASS && !local && !isFormatted(state, region, regionJob.done, last)) fault = DMA
+  regionJob.done = last
   const formed = fault === PASS && last === region.slots
-  if (formed) fault = joinRegion(state, work.entry!, work.key, region.index)
+  if (formed) fault = joinRegion(state, regionJob.entry!, regionJob.key, region.index)
   if (fault !== PASS || formed) leaveWork(state, closeBy(state, fault))
 }
 
@@ -192,21 +186,21 @@ export function joinRegion(
 
 /** Fills the next piece of the room with zeros; behind the last one it is free. */
 function eraseSlice(state: ManageContext): void {
-  const { list, work, superblock, regions } = state
-  let end = Math.min(work.total, work.done + SLICE_BYTES)
+  const { list, regionJob, superblock, regions } = state
+  let end = Math.min(regionJob.total, regionJob.done + SLICE_BYTES)
   let failed = fillZeros(state, end, ZEROS_BYTES)
   if (failed >= 0 && resultOf(list, failed) === MEDIA_ERROR) {
     // Of that page every line is filled but those that take nothing; then those behind it.
-    work.done += failed * ZEROS_BYTES
-    end = Math.min(work.total, work.done + ZEROS_BYTES)
+    regionJob.done += failed * ZEROS_BYTES
+    end = Math.min(regionJob.total, regionJob.done + ZEROS_BYTES)
     failed = fillZeros(state, end, LINE_BYTES)
   }
   let fault = failed < 0 ? PASS : listFault(resultOf(list, failed))
   if (fault === MEDIA) fault = PASS
-  if (fault === PASS) work.done = end
-  const erased = fault === PASS && work.done >= work.total
+  if (fault === PASS) regionJob.done = end
+  const erased = fault === PASS && regionJob.done >= regionJob.total
   if (erased) {
-    dropEntry(superblock, work.index)
+    dropEntry(superblock, regionJob.index)
     regions.count = regionCountOf(superblock)
     fault = writeSuperblock(list, superblock)
   }
@@ -217,10 +211,14 @@ function eraseSlice(state: ManageContext): void {
  * Fills the room up to `end` with zeros, in pieces of that many bytes, and fences what was taken.
  * The command that failed: the first that a medium refused, if nothing worse has happened; or -1.
  */
-function fillZeros({ list, work }: BoardState & ManageState, end: number, piece: number): number {
-  const entry = work.entry!
+function fillZeros(
+  { list, regionJob }: BoardState & ManageState,
+  end: number,
+  piece: number,
+): number {
+  const entry = regionJob.entry!
   const base = placedAt(entry.placement, entry.at)
-  for (let at = work.done; at < end; at += piece) {
+  for (let at = regionJob.done; at < end; at += piece) {
     copyClean(list, ZEROS_AT, base + at, Math.min(piece, end - at), 0)
   }
   fenceFor(list, base)

@@ -31,12 +31,12 @@ export const FACTS: Facts = {
 }
 
 /** The cards that go when the work ends which made them. */
-let passing: Card[] | null = null
+let passing: TestCard[] | null = null
 
 /** The cards that `work` makes are gone behind it, and others have their packet memories. */
 export function withPassingCards<T>(work: () => T): T {
   const outer = passing
-  const own: Card[] = []
+  const own: TestCard[] = []
   passing = own
   try {
     return work()
@@ -60,7 +60,7 @@ export function placeAll(machine: EmulatedMachine, frames: readonly Uint8Array[]
   })
 }
 
-export interface CardOptions {
+export interface TestCardOptions {
   /** What the board says of itself beside what its part and its host decide. */
   readonly facts?: Partial<Facts>
   readonly watch?: Watch
@@ -79,7 +79,7 @@ export interface CardOptions {
   readonly returned?: (machine: EmulatedMachine) => void
 }
 
-export class Card extends Conversation {
+export class TestCard extends Conversation {
   readonly nvdimm: Nvdimm
   readonly host: HostMemory | null
   readonly ram: HostRam | null
@@ -92,9 +92,9 @@ export class Card extends Conversation {
   now = 0
   /** After how many µs the firmware wanted its `idle`; 0 is never. */
   waitUs = 0
-  private readonly options: CardOptions
+  private readonly options: TestCardOptions
 
-  constructor(part: Nvdimm | number = 1 << 18, options: CardOptions = {}) {
+  constructor(part: Nvdimm | number = 1 << 18, options: TestCardOptions = {}) {
     super((...frames) => this.serve(...frames))
     const { host = null, ram = null, facts } = options
     this.nvdimm = typeof part === 'number' ? new Nvdimm({ bytes: part }) : part

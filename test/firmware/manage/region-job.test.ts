@@ -28,16 +28,6 @@ import {
 import { putU16, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
-import {
-  asksFor,
-  Card,
-  dataOf,
-  persistAcks,
-  persistFrames,
-  type RegionShape,
-  readFrame,
-  type TestRegion,
-} from '../../support/cards/card.ts'
 import { countCommands } from '../../support/cards/fences.ts'
 import {
   attachedAgent,
@@ -49,34 +39,44 @@ import {
   SEED,
   work,
 } from '../../support/cards/placed.ts'
+import {
+  asksFor,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type RegionShape,
+  readFrame,
+  TestCard,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { ACK, NAK_ACCESS, sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const LARGE: RegionShape = { name: 'large', slots: 100, capacity: 64, copies: 2 }
 const LARGE_BYTES = 2 * 100 * 128
 
-function remove(card: Card, name: string): string {
+function remove(card: TestCard, name: string): string {
   return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
     body.set(new TextEncoder().encode(name), mad.REGION_NAME)
   }).fault
 }
 
 /** Whose connections the card has just refused, and how. */
-function refusals(card: Card): [number, number][] {
+function refusals(card: TestCard): [number, number][] {
   return card.sent.flatMap(({ packet, syndrome }) =>
     syndrome >= 0x60 ? [[packet.destQp, syndrome] as [number, number]] : [],
   )
 }
 
 /** What STATUS says is under way: kind, bytes done, bytes in all. */
-function underWay(card: Card): [number, number, number] {
+function underWay(card: TestCard): [number, number, number] {
   const body = card.status()
   const { PART_WORK_DONE_LOW, PART_WORK_TOTAL_LOW } = mad
   return [body[mad.PART_WORK]!, u32(body, PART_WORK_DONE_LOW), u32(body, PART_WORK_TOTAL_LOW)]
 }
 
 /** Lets the card work until it wants nothing more; returns the commands of the longest call. */
-function rest(card: Card): number {
+function rest(card: TestCard): number {
   let most = 0
   const commands = countCommands(card.machine)
   for (let calls = 0; calls === 0 || card.waitUs > 0; calls++) {
@@ -88,22 +88,22 @@ function rest(card: Card): number {
   return most
 }
 
-function writeStatus(card: Card, region: TestRegion, slot: number, seed: number): number {
+function writeStatus(card: TestCard, region: TestRegion, slot: number, seed: number): number {
   const qp = card.connect()
   return persistAcks(card.serve(...persistFrames(qp, region, slot, dataOf(64, seed))))[0]!.status
 }
 
-function readData(card: Card, name: string, slot: number): Uint8Array | null {
+function readData(card: TestCard, name: string, slot: number): Uint8Array | null {
   return card.read(card.connect(), card.open(name), slot, VIEW_DATA, 64)
 }
 
 /** Gives the save energy, or takes it, and the board says so. */
-function arm(card: Card, armed: boolean): void {
+function arm(card: TestCard, armed: boolean): void {
   card.nvdimm.armed = armed
   card.machine.tellHealth()
 }
 
-function names(card: Card): string[] {
+function names(card: TestCard): string[] {
   const found: string[] = []
   for (let place = 0; place < REGIONS; place++) {
     const { fault, body } = card.manage(mad.METHOD_GET, mad.ATTRIBUTE_REGION, () => {}, place)
@@ -128,7 +128,7 @@ describe('R1-A1: a slice', () => {
 
 describe('a region of many slots', () => {
   it('R1-A3: is made in slices, records are taken meanwhile, and STATUS tells what remains', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const small = card.provision({ name: 'small' })
     expect(card.tryProvision(LARGE).fault).toBe('UNDER_WAY')
     expect(card.waitUs).toBeGreaterThan(0)
@@ -148,12 +148,12 @@ describe('a region of many slots', () => {
     for (const slot of [0, 15, 16, 99]) {
       expect(readData(card, 'large', slot)).toEqual(new Uint8Array(64))
     }
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(readData(next, 'large', 99)).toEqual(new Uint8Array(64))
   })
 
   it('R1-A3: no call of the board does more than a slice, however often it is asked for', () => {
-    const card = new Card(new Nvdimm({ bytes: 1 << 21 })).format()
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 21 })).format()
     const commands = countCommands(card.machine)
     for (let asked = 0; card.tryProvision({ ...LARGE, slots: 4000 }).fault !== 'PASS'; asked++) {
       expect(commands.passed).toBeLessThan(SLICE_MADE * 9)
@@ -165,7 +165,7 @@ describe('a region of many slots', () => {
   })
 
   it('R1-A3: asked for twice in one burst, one slice is done', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     expect(card.tryProvision(LARGE).fault).toBe('UNDER_WAY')
     const [, before] = underWay(card)
     const ask = (): Uint8Array =>
@@ -178,7 +178,7 @@ describe('a region of many slots', () => {
   })
 
   it('R1-A3: asked for anything else meanwhile, the answer is typed', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     expect(card.tryProvision(LARGE).fault).toBe('UNDER_WAY')
     expect(card.tryProvision({ ...LARGE, slots: 101 }).fault).toBe('REGION_EXISTS')
     expect(card.tryProvision({ name: 'other' }).fault).toBe('UNDER_WAY')
@@ -189,7 +189,7 @@ describe('a region of many slots', () => {
   })
 
   it('R1-A3: what a medium refuses ends it, is said once, and leaves nothing', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const blank = card.nvdimm.durable.slice(0, 12288)
     expect(card.tryProvision(LARGE).fault).toBe('UNDER_WAY')
     const first = 12288 + 2 * 128 * 64
@@ -205,21 +205,21 @@ describe('a region of many slots', () => {
   })
 
   it('R1-A3: a page of the superblock refuses it, again: its room is nobody else’s', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     card.nvdimm.refuseWrites(4096 / 64)
     const shape = { name: 'small', slots: 8 }
     for (let i = 0; i < 3; i++) expect(card.tryProvision(shape).fault).toBe('SUPERBLOCK')
     card.nvdimm.refuseWrites(4096 / 64, false)
     // A page has taken the first of them: whether a start finds it, its records are whole.
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(next.provision(shape).slots).toBe(8)
     expect(readData(next, 'small', 7)).toEqual(new Uint8Array(64))
     expect(card.tryProvision(shape).fault).toBe('PASS')
-    expect(names(new Card(card.nvdimm))).toEqual(['small'])
+    expect(names(new TestCard(card.nvdimm))).toEqual(['small'])
   })
 
   it('R1-A3: the save energy that goes ends it, and the part stays open', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     expect(card.tryProvision(LARGE).fault).toBe('UNDER_WAY')
     arm(card, false)
     card.idle()
@@ -233,7 +233,7 @@ describe('a region of many slots', () => {
     const shape = { ...LARGE, slots: 40 }
     let ended = false
     for (let at = 0; !ended; at += 7) {
-      const begun = new Card().format()
+      const begun = new TestCard().format()
       begun.provision({ name: 'small', slots: 2 })
       writeStatus(begun, begun.open('small'), 1, 5)
       let card = begun
@@ -248,7 +248,7 @@ describe('a region of many slots', () => {
         if (cuts === 0) ended = !card.machine.dead
         card.machine.die()
         cut(card.nvdimm, { random: new Random(SEED + at) })
-        card = new Card(card.nvdimm)
+        card = new TestCard(card.nvdimm)
         expect(readData(card, 'small', 1)).toEqual(dataOf(64, 5))
         expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
       }
@@ -344,17 +344,17 @@ describe('B2: a region is made in the memory of a host that goes meanwhile', () 
 
 describe('a part in the place of a smaller one', () => {
   it('is served, and may go back: no region lies behind its former end', () => {
-    const begun = new Card(1 << 16).format()
+    const begun = new TestCard(1 << 16).format()
     expect(writeStatus(begun, begun.provision({ name: 'small', slots: 8 }), 0, 3)).toBe(0)
     begun.machine.die()
     const content = new Uint8Array(1 << 18)
     content.set(begun.nvdimm.durable)
-    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     expect(card.tryProvision({ name: 'behind', slots: 400 }).fault).toBe('NO_SPACE')
     expect(card.provision({ name: 'within', slots: 8 }).slots).toBe(8)
     const back = new Nvdimm({ bytes: 1 << 16, content: card.nvdimm.durable.slice(0, 1 << 16) })
     for (const part of [card.nvdimm, back]) {
-      const next = new Card(part)
+      const next = new TestCard(part)
       expect(names(next)).toEqual(['small', 'within'])
       expect(readData(next, 'small', 0)).toEqual(dataOf(64, 3))
     }
@@ -363,7 +363,7 @@ describe('a part in the place of a smaller one', () => {
 
 describe('a region that is removed', () => {
   it('its key names nothing, its room is free, and nothing of it is ever valid again', () => {
-    const card = new Card(1 << 17).format()
+    const card = new TestCard(1 << 17).format()
     const shape = { name: 'first', slots: 8 }
     const first = card.provision(shape)
     card.provision({ name: 'second', slots: 2 })
@@ -388,7 +388,7 @@ describe('a region that is removed', () => {
     // Its slots as they were, in the very same places, at the next start.
     const content = card.nvdimm.durable.slice()
     content.set(old, at)
-    const next = new Card(new Nvdimm({ bytes: content.length, content }))
+    const next = new TestCard(new Nvdimm({ bytes: content.length, content }))
     for (let slot = 0; slot < 8; slot++) {
       expect(readData(next, 'first', slot)).toEqual(new Uint8Array(64))
     }
@@ -397,7 +397,7 @@ describe('a region that is removed', () => {
   it('cut at any command, and cut again: it is whole, or none; then its room is free', () => {
     let ended = false
     for (let at = 0; !ended; at += 3) {
-      let card = new Card(1 << 17).format()
+      let card = new TestCard(1 << 17).format()
       const first = card.provision({ name: 'first', slots: 8 })
       card.provision({ name: 'second', slots: 2 })
       writeStatus(card, first, 3, 4)
@@ -413,7 +413,7 @@ describe('a region that is removed', () => {
         if (cuts === 0) ended = !card.machine.dead
         card.machine.die()
         cut(card.nvdimm, { random: new Random(SEED + at) })
-        card = new Card(card.nvdimm)
+        card = new TestCard(card.nvdimm)
         const there = names(card)
         expect([['second'], ['first', 'second']], `cut at ${at}`).toContainEqual(there)
         if (there.length === 2) expect(readData(card, 'first', 3)).toEqual(dataOf(64, 4))
@@ -428,7 +428,7 @@ describe('a region that is removed', () => {
   })
 
   it('what is under way into it is refused, by name, and stores nothing', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 8, capacity: 4096 })
     const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 8192 })
     const persisting = card.connect(1024)
@@ -455,7 +455,7 @@ describe('a region that is removed', () => {
   })
 
   it('a message on its way elsewhere goes on, wherever an earlier one went', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const first = card.provision({ name: 'first' })
     const shape = { kind: mad.KIND_BYTES, length: 8192 }
     const places = ['low', 'middle', 'high'].map((name) => card.provision({ name, ...shape }))
@@ -479,7 +479,7 @@ describe('a region that is removed', () => {
   })
 
   it('what is repeated of it reads nothing, and earns no receipt that only it could give', () => {
-    const card = new Card(1 << 18).format()
+    const card = new TestCard(1 << 18).format()
     const region = card.provision({ name: 'first', slots: 8 })
     const other = card.provision({ name: 'other', slots: 8 })
     const qp = card.connect()
@@ -500,7 +500,7 @@ describe('a region that is removed', () => {
   })
 
   it('its lost records count no more, others do, and its port publishes nothing', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 8 })
     for (const copy of [0, 1]) {
       card.nvdimm.poison((12288 + 2 * 128 * 64 + copy * 4096) / 64)
@@ -520,14 +520,14 @@ describe('a region that is removed', () => {
     expect(remove(card, 'first')).toBe('PASS')
     rest(card)
     expect(card.provision({ name: 'first', slots: 8 }).unsettled).toBe(0)
-    for (const one of [card, new Card(card.nvdimm)]) {
+    for (const one of [card, new TestCard(card.nvdimm)]) {
       expect(one.open('other').unsettled).toBe(1)
       expect(readData(one, 'other', 0)).toBeNull()
     }
   })
 
   it('a record whose second copy the medium refuses is none of the next region’s', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const first = card.provision({ name: 'first', slots: 8 })
     writeStatus(card, first, 0, 1)
     const line = (12288 + 2 * 128 * 64 + 4096) / 64
@@ -541,13 +541,13 @@ describe('a region that is removed', () => {
     expect(again.unsettled).toBe(0)
     expect(writeStatus(card, again, 0, 3)).toBe(0)
     // The lane that stays on the medium names a region that is none.
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(next.open('first').unsettled).toBe(0)
     expect(readData(next, 'first', 0)).toEqual(dataOf(64, 3))
   })
 
   it('its place of the table goes to one that may lie behind all others', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     card.provision({ name: 'first', slots: 8 })
     const second = card.provision({ name: 'second', slots: 2 })
     writeStatus(card, second, 1, 5)
@@ -555,14 +555,14 @@ describe('a region that is removed', () => {
     rest(card)
     const third = card.provision({ name: 'third', slots: 80 })
     writeStatus(card, third, 79, 6)
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(names(next)).toEqual(['third', 'second'])
     expect(readData(next, 'second', 1)).toEqual(dataOf(64, 5))
     expect(readData(next, 'third', 79)).toEqual(dataOf(64, 6))
   })
 
   it('a place of the table is used again, an identity never, over any number of starts', () => {
-    let card = new Card(1 << 20).format()
+    let card = new TestCard(1 << 20).format()
     for (let i = 0; i < REGIONS; i++) card.provision({ name: `region ${i}`, slots: 1 })
     expect(card.tryProvision({ name: 'more', slots: 1 }).fault).toBe('REGIONS_FULL')
     const ids = new Set<number>()
@@ -571,7 +571,7 @@ describe('a region that is removed', () => {
       ids.add(card.open(name).id)
       expect(remove(card, name)).toBe('PASS')
       rest(card)
-      card = new Card(card.nvdimm)
+      card = new TestCard(card.nvdimm)
       ids.add(card.provision({ name: `again ${i}`, slots: 1 }).id)
     }
     expect(ids.size).toBe(9)
@@ -579,7 +579,7 @@ describe('a region that is removed', () => {
   })
 
   it('the last ones of the table go, and the table is as it was', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const first = card.provision({ name: 'first', slots: 2 })
     for (const name of ['second', 'third']) card.provision({ name, slots: 2 })
     for (const name of ['second', 'third']) {
@@ -591,21 +591,21 @@ describe('a region that is removed', () => {
   })
 
   it('the last one of the table goes, a start, and who has its room keeps it', () => {
-    const begun = new Card().format()
+    const begun = new TestCard().format()
     begun.provision({ name: 'first', slots: 8 })
     expect(remove(begun, 'first')).toBe('PASS')
     rest(begun)
-    const card = new Card(begun.nvdimm)
+    const card = new TestCard(begun.nvdimm)
     expect(writeStatus(card, card.provision({ name: 'second', slots: 8 }), 0, 7)).toBe(0)
     rest(card)
     expect(readData(card, 'second', 0)).toEqual(dataOf(64, 7))
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(names(next)).toEqual(['second'])
     expect(readData(next, 'second', 0)).toEqual(dataOf(64, 7))
   })
 
   it('a superblock that does not take it leaves it as it was', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 2 })
     writeStatus(card, region, 0, 1)
     card.nvdimm.fencesToFail = 1
@@ -613,14 +613,14 @@ describe('a region that is removed', () => {
     expect(remove(card, 'first')).toBe('FLUSH')
     expect(readData(card, 'first', 0)).toEqual(dataOf(64, 1))
     // Whether a page has taken it shows at the next start.
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     const there = names(next)
     expect([[], ['first']]).toContainEqual(there)
     if (there.length > 0) expect(readData(next, 'first', 0)).toEqual(dataOf(64, 1))
   })
 
   it.each([0, 1])('page %i refuses it: what is acknowledged from then on stays', (page) => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 8 })
     const other = card.provision({ name: 'other', slots: 8 })
     expect(writeStatus(card, region, 0, 1)).toBe(0)
@@ -638,7 +638,7 @@ describe('a region that is removed', () => {
     content.fill(0xa5, (1 - page) * 4096, (1 - page) * 4096 + 4096)
     const parts = [card.nvdimm, new Nvdimm({ bytes: content.length, content })]
     for (const [i, part] of parts.entries()) {
-      const next = new Card(part)
+      const next = new TestCard(part)
       expect(readData(next, 'other', 0)).toEqual(dataOf(64, 3))
       if (i === 0) expect(names(next).includes('first')).toBe(isThere)
       if (!names(next).includes('first')) continue
@@ -648,7 +648,7 @@ describe('a region that is removed', () => {
   })
 
   it('page 1 refuses it, and takes it later: then its room is cleared, and free', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 8 })
     expect(writeStatus(card, region, 0, 1)).toBe(0)
     card.nvdimm.refuseWrites(4096 / 64)
@@ -662,7 +662,7 @@ describe('a region that is removed', () => {
   })
 
   it('page 1 refuses it: a lane of it serves nobody else, as the next start may find it', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     const region = card.provision({ name: 'first', slots: 8 })
     const other = card.provision({ name: 'other', slots: 8 })
     expect(writeStatus(card, region, 0, 1)).toBe(0)
@@ -678,7 +678,7 @@ describe('a region that is removed', () => {
     const content = card.nvdimm.durable.slice()
     content.fill(0xa5, 0, 4096)
     content.fill(0xa5, second * 64 - 4096, second * 64 - 4096 + 64)
-    const next = new Card(new Nvdimm({ bytes: content.length, content }))
+    const next = new TestCard(new Nvdimm({ bytes: content.length, content }))
     // What was acknowledged is lost with its only copy, and never the one before it.
     expect(names(next)).toEqual(['first', 'other'])
     expect(readData(next, 'first', 0)).toBeNull()
@@ -709,7 +709,7 @@ describe('a region that is removed', () => {
   })
 
   it('without save energy it is refused', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     card.provision({ name: 'first', slots: 2 })
     arm(card, false)
     expect(remove(card, 'first')).toBe('NOT_ARMED')
@@ -723,7 +723,7 @@ describe('a region that is removed', () => {
   })
 
   it('the save energy goes while its room is cleared, and comes back: that goes on', () => {
-    const card = new Card().format()
+    const card = new TestCard().format()
     card.provision({ name: 'first', slots: 600 })
     expect(remove(card, 'first')).toBe('PASS')
     card.idle()
@@ -739,7 +739,7 @@ describe('a region that is removed', () => {
 
   it('a line that takes no zeros keeps none of the others from them', () => {
     for (const lines of [[0], [3, 5], [63, 64], [511]]) {
-      const card = new Card(new Nvdimm({ bytes: 1 << 18 })).format()
+      const card = new TestCard(new Nvdimm({ bytes: 1 << 18 })).format()
       const first = card.provision({ name: 'first', slots: 100 })
       for (let slot = 0; slot < 100; slot++) expect(writeStatus(card, first, slot, slot)).toBe(0)
       const at = 12288 + 2 * 128 * 64
@@ -759,7 +759,7 @@ describe('a region that is removed', () => {
     const at = 12288 + 2 * 128 * 64
     for (const strategy of ['suffix', 'all-but-one', 'half'] as const) {
       for (let command = 0, ended = false; !ended; command++) {
-        const card = new Card(new Nvdimm({ bytes: 1 << 16 })).format()
+        const card = new TestCard(new Nvdimm({ bytes: 1 << 16 })).format()
         const first = card.provision({ name: 'first', slots: 30 })
         for (let slot = 0; slot < 30; slot++) {
           expect(writeStatus(card, first, slot, slot)).toBe(0)
@@ -772,7 +772,7 @@ describe('a region that is removed', () => {
         ended = !card.machine.dead
         card.machine.die()
         cut(card.nvdimm, { random: new Random(SEED + command), strategy })
-        const next = new Card(card.nvdimm)
+        const next = new TestCard(card.nvdimm)
         if (next.status()[mad.PART_REGIONS] !== 0) continue
         const room = next.nvdimm.durable.subarray(at, at + 127 * 64)
         expect(room.some((byte) => byte !== 0)).toBe(false)
@@ -781,7 +781,7 @@ describe('a region that is removed', () => {
   })
 
   it('a fence that fails under it closes the part, and the next start goes on', () => {
-    const card = new Card(new Nvdimm({ bytes: 1 << 16 })).format()
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 16 })).format()
     card.provision({ name: 'first', slots: 8 })
     const line = (12288 + 2 * 128 * 64) / 64
     card.nvdimm.refuseWrites(line)
@@ -789,7 +789,7 @@ describe('a region that is removed', () => {
     card.nvdimm.fencesToFail = 1
     card.idle()
     expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_FAILED_CLOSED)
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(underWay(next)[0]).toBe(0)
     rest(next)
     expect(next.status()[mad.PART_REGIONS]).toBe(0)
@@ -817,7 +817,7 @@ describe('a region that is removed', () => {
   })
 
   it('nor do those whose repair its medium has refused stay', () => {
-    const card = new Card(new Nvdimm({ bytes: 1 << 18 })).format()
+    const card = new TestCard(new Nvdimm({ bytes: 1 << 18 })).format()
     const first = card.provision({ name: 'first', slots: 32 })
     const other = card.provision({ name: 'other', slots: 8 })
     const second = 12288 + 2 * 128 * 64 + 4096
@@ -833,7 +833,7 @@ describe('a region that is removed', () => {
     expect(writeStatus(card, other, 0, 1)).toBe(0)
     rest(card)
     for (let slot = 0; slot < 8; slot++) expect(writeStatus(card, other, slot, slot)).toBe(0)
-    const next = new Card(card.nvdimm)
+    const next = new TestCard(card.nvdimm)
     expect(readData(next, 'other', 7)).toEqual(dataOf(64, 7))
     expect(writeStatus(next, next.open('other'), 1, 9)).toBe(0)
   })
@@ -881,7 +881,7 @@ describe('a region that is removed', () => {
       rest(card)
       const { platform } = host
       const other = bytes === 0 ? null : new HostMemory({ part: new Nvdimm({ bytes }), platform })
-      const next = other === null ? new Card(card.nvdimm) : cardOf(card.nvdimm, other)
+      const next = other === null ? new TestCard(card.nvdimm) : cardOf(card.nvdimm, other)
       if (other !== null) believe(next, PLACEMENT_BYPASS)
       rest(next)
       expect(readData(next, 'local', 0)).toEqual(dataOf(64, 3))

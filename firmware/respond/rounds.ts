@@ -8,7 +8,7 @@
  *   into a region registered write-persist (wire-format 6.4, 9.1, 9.2).
  * - An operation that stores (an atomic, ATOMIC WRITE) stands behind the fence of every FLUSH of
  *   its queue pair before it: the chain WRITE, FLUSH, ATOMIC WRITE needs no round trip.
- * - The operations of all queue pairs go in passes with one fence between two: in a pass, a queue
+ * - The operations of all queue pairs go in rounds with one fence between two: in a round, a queue
  *   pair goes as far as it can without a fence.
  * - Responses of one queue pair leave in the order of its requests, and no acknowledgement
  *   overtakes them. Where a fence fails, everybody who waited for it is refused, and nobody else.
@@ -49,7 +49,7 @@ const LIST_ROOM: number = COMMANDS_MAX >> 4
 export function serveOrdered(state: ServeContext, urgent: QueuePair | null): void {
   let fenced = !isFenceDue(state, urgent)
   if (state.orderedCount === 0 && fenced) return
-  while (serveOrderedPass(state) || !fenced) {
+  while (serveOrderedRound(state) || !fenced) {
     fenced = true
     if (makeDurable(state)) continue
     if (isSafe(state)) {
@@ -81,21 +81,21 @@ function isFenceDue(state: TransportState & BurstState, urgent: QueuePair | null
 }
 
 /** Goes over what waits once. True if something of it waits for a fence. */
-function serveOrderedPass(state: ServeContext): boolean {
+function serveOrderedRound(state: ServeContext): boolean {
   let waits = false
-  state.pass += 1
+  state.round += 1
   for (let i = 0; i < state.orderedCount; i++) {
     const item = state.ordered[i]!
     const qp = item.qp
     if (item.done || qp.state !== STATE_OPEN) continue
-    if (qp.heldPass === state.pass || needsFence(state, item)) {
-      qp.heldPass = state.pass
+    if (qp.waitsInRound === state.round || needsFence(state, item)) {
+      qp.waitsInRound = state.round
       waits = true
       continue
     }
     if (state.list.count > LIST_ROOM) runBurst(state)
     if (qp.state === STATE_OPEN && !executeOrdered(state, item)) {
-      qp.heldPass = state.pass
+      qp.waitsInRound = state.round
       waits = true
     }
   }

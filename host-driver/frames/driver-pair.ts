@@ -41,7 +41,7 @@ import { Receiver } from './receiver.ts'
 import { type Flow, persistHeader, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
 
-export interface QueuePairOptions {
+export interface DriverPairOptions {
   readonly ackTimeoutCode?: number
   readonly persistTimeoutUs?: number
   /** Ordered requests that the peer takes at once. */
@@ -72,7 +72,7 @@ interface Posted {
 /** Jobs that may be unresolved at once: a batch, and what goes along with it. */
 export const JOBS_DEPTH: number = BATCH_RECORDS_MAX + 128
 
-export class QueuePair implements JobQueue {
+export class DriverPair implements JobQueue {
   readonly batchMax: number = BATCH_RECORDS_MAX
   readonly number: number
   readonly granted: Granted
@@ -94,7 +94,7 @@ export class QueuePair implements JobQueue {
   private refused = false
   readonly large: Large = { sent: null, received: null }
 
-  constructor(session: Session, number: number, granted: Granted, options: QueuePairOptions) {
+  constructor(session: Session, number: number, granted: Granted, options: DriverPairOptions) {
     this.session = session
     this.number = number
     this.granted = granted

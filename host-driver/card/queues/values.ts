@@ -1,7 +1,8 @@
 /**
- * Work for a queue of the host, and what is heard of it: elements and completions as values.
+ * What is posted to a queue of the host, and what is heard of it: elements and completions as
+ * values.
  *
- * Invariant: a work says everything that its element will; it belongs to the queue until
+ * Invariant: an element says everything that its units will; it belongs to the queue until
  * its completion came. Memory that it names by address must not change before that.
  */
 
@@ -13,7 +14,7 @@ import type { Range, WorkRequest } from '../../way/work-request.ts'
 type Done = (completion: Completion) => void
 
 /** One element of a send queue: a request, and what only the queues of a card know. */
-export interface Work extends Omit<WorkRequest, 'kind'> {
+export interface QueueElement extends Omit<WorkRequest, 'kind'> {
   /** What it does; 'nop' does nothing. */
   readonly kind: RequestKind | 'nop'
   /** Of a datagram: whom to; the local card by default. */
@@ -63,7 +64,7 @@ export interface Completion {
   readonly queue: number
   readonly unit: number
   /** The element itself; null if it is not known any more: it was told of its end before. */
-  readonly work: Work | Receive | null
+  readonly element: QueueElement | Receive | null
   readonly status: WcName
   /** RequestKind, WQE_NOP or WQE_RECEIVE. */
   readonly opcode: number

@@ -24,14 +24,14 @@ import { HostBuffer, type PostedRanges } from './buffers.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import {
   type Carried,
+  encodeElement,
   encodeReceive,
-  encodeWork,
   goesInline,
   lastOf,
   sends,
   unitsOf,
 } from './element.ts'
-import type { InlineRule, Receive, Work } from './work.ts'
+import type { InlineRule, QueueElement, Receive } from './values.ts'
 import type { Encoded, GrowthForm, QueueGround, WorkQueue } from './work-queue.ts'
 
 /** What a pair speaks to: another machine, the card's own regions, or the card as flush agent. */
@@ -59,7 +59,7 @@ export interface QueuePairOptions extends Partial<InlineRule> {
 }
 
 /** What a pair needs of its device. */
-interface QueuePairParts {
+interface CardQueuePairParts {
   readonly ground: QueueGround
   readonly control: Control
   readonly send: WorkQueue
@@ -77,9 +77,9 @@ const BUSY_TRIES = 100
 const BUSY_US = 200
 
 /** The card has the queue in its hands, somebody else has, or its zones could not be read. */
-const PASSING: ReadonlySet<string> = new Set(['QUEUE_BUSY', 'QUEUE_LOCKED', 'DMA'])
+const TRANSIENT: ReadonlySet<string> = new Set(['QUEUE_BUSY', 'QUEUE_LOCKED', 'DMA'])
 
-export class PcieQueuePair {
+export class CardQueuePair {
   /** Number on the wire; 0 of a pair that has none. */
   readonly number: number
   readonly type: QueuePairType
@@ -93,14 +93,14 @@ export class PcieQueuePair {
   onEnded: (fault: string) => void = () => {}
   /** The peer has ended the connection, or does not answer. */
   onDisconnected: () => void = () => {}
-  private readonly parts: QueuePairParts
+  private readonly parts: CardQueuePairParts
   private readonly rule: InlineRule
   /** For the device: the card reads and fills nothing of the pair any more. */
   letGo: () => void = () => {}
   private ending: Promise<void> | null = null
   private destroyed = false
 
-  constructor(parts: QueuePairParts, numbers: QueuePairNumbers, options: QueuePairOptions) {
+  constructor(parts: CardQueuePairParts, numbers: QueuePairNumbers, options: QueuePairOptions) {
     this.parts = parts
     this.number = numbers.number
     this.type = options.type
@@ -132,12 +132,12 @@ export class PcieQueuePair {
    * Posts elements one behind the other, all or none, with one doorbell; the numbers of their first
    * units. Throws QueueFull, MemoryFull, QueueEnded, or PERDURE_ARGUMENT.
    */
-  post(...works: Work[]): number[] {
+  post(...works: QueueElement[]): number[] {
     const encoded: Encoded[] = []
     try {
-      for (const work of works) {
-        checkData(work)
-        encoded.push(this.encode(work))
+      for (const element of works) {
+        checkData(element)
+        encoded.push(this.encode(element))
       }
       return this.send.post(encoded)
     } catch (error) {
@@ -146,47 +146,47 @@ export class PcieQueuePair {
     }
   }
 
-  /** Units that an element of that work has. */
-  unitsOf(work: Work): number {
-    const { data = [] } = work
+  /** Units that the element has. */
+  unitsOf(element: QueueElement): number {
+    const { data = [] } = element
     const bytes = data instanceof Uint8Array ? data.length : sumOf(data)
     let behind = 0
-    if (this.isInline(work, bytes)) behind = work.kind === ATOMIC_WRITE ? 0 : bytes
+    if (this.isInline(element, bytes)) behind = element.kind === ATOMIC_WRITE ? 0 : bytes
     else if (!(data instanceof Uint8Array) && data.length > 1) behind = data.length * SGE_BYTES
-    return unitsOf(behind, lastOf(work))
+    return unitsOf(behind, lastOf(element))
   }
 
-  private isInline(work: Work, bytes: number): boolean {
-    if (work.kind === ATOMIC_WRITE) return true
-    if (work.inline === true && !sends(work.kind)) {
-      throw new ArgumentError(`kind ${work.kind} sends no bytes: nothing can go inline`)
+  private isInline(element: QueueElement, bytes: number): boolean {
+    if (element.kind === ATOMIC_WRITE) return true
+    if (element.inline === true && !sends(element.kind)) {
+      throw new ArgumentError(`kind ${element.kind} sends no bytes: nothing can go inline`)
     }
-    return work.inline ?? goesInline(work.kind, bytes, this.rule)
+    return element.inline ?? goesInline(element.kind, bytes, this.rule)
   }
 
-  private encode(work: Work): Encoded {
-    const { data = [] } = work
-    const signaled = work.signaled !== false
+  private encode(element: QueueElement): Encoded {
+    const { data = [] } = element
+    const signaled = element.signaled !== false
     const bytes = data instanceof Uint8Array ? data.length : sumOf(data)
-    if (this.isInline(work, bytes)) {
+    if (this.isInline(element, bytes)) {
       const inline = data instanceof Uint8Array ? data : this.gather(data)
-      return { units: encodeWork(work, { inline }), work, signaled, release: null }
+      return { units: encodeElement(element, { inline }), element, signaled, release: null }
     }
     if (!(data instanceof Uint8Array)) {
-      return { units: encodeWork(work, { ranges: data }), work, signaled, release: null }
+      return { units: encodeElement(element, { ranges: data }), element, signaled, release: null }
     }
-    if (!sends(work.kind) && bytes > 0) {
+    if (!sends(element.kind) && bytes > 0) {
       throw new ArgumentError('bytes of the heap can only be sent; a READ fills ranges')
     }
     if (bytes === 0)
-      return { units: encodeWork(work, { ranges: [] }), work, signaled, release: null }
+      return { units: encodeElement(element, { ranges: [] }), element, signaled, release: null }
     const { memory, arena } = this.parts.ground
     const buffer = new HostBuffer(memory, arena, bytes)
     const release = (): void => buffer.free()
     try {
       buffer.store(data)
       const carried: Carried = { ranges: [buffer.range(this.lkey)] }
-      return { units: encodeWork(work, carried), work, signaled, release }
+      return { units: encodeElement(element, carried), element, signaled, release }
     } catch (error) {
       release()
       throw error
@@ -213,14 +213,14 @@ export class PcieQueuePair {
     const { posted } = this.parts
     const encoded: Encoded[] = []
     try {
-      for (const work of receives) {
-        check('a receive', work, OBJECT)
-        check('range', work.range, RANGE_OR_NONE)
-        const range = work.range && { ...work.range }
-        const units = encodeReceive(work)
+      for (const element of receives) {
+        check('a receive', element, OBJECT)
+        check('range', element.range, RANGE_OR_NONE)
+        const range = element.range && { ...element.range }
+        const units = encodeReceive(element)
         if (range !== null) posted.add(range)
         const release = range === null ? null : (): void => posted.remove(range)
-        encoded.push({ units, work, signaled: true, release })
+        encoded.push({ units, element, signaled: true, release })
       }
       return this.receive.post(encoded)
     } catch (error) {
@@ -337,14 +337,14 @@ export async function destroyWhenIdle(
   ground: QueueGround,
   queue: number,
   timeoutUs?: number,
-  passing: ReadonlySet<string> = PASSING,
+  transient: ReadonlySet<string> = TRANSIENT,
 ): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       await control.destroy(queue, timeoutUs)
       return
     } catch (error) {
-      const isBusy = error instanceof RefusedError && passing.has(error.fault)
+      const isBusy = error instanceof RefusedError && transient.has(error.fault)
       if (!isBusy || tries === BUSY_TRIES) throw error
     }
     await ground.sleep(BUSY_US)
@@ -368,11 +368,13 @@ const RANGE_OR_NONE: Kind = {
   takes: (value) => value === null || OBJECT.takes(value),
 }
 
-/** Throws PERDURE_ARGUMENT unless the work says what it sends, or where bytes go, if anything. */
-function checkData(work: Work): void {
-  check('work', work, OBJECT)
-  if (work.data !== undefined) check('data:', work.data, DATA)
-  if (work.done !== undefined) check('done', work.done, FUNCTION)
+/**
+ * Throws PERDURE_ARGUMENT unless the element says what it sends, or where bytes go, if anything.
+ */
+function checkData(element: QueueElement): void {
+  check('element', element, OBJECT)
+  if (element.data !== undefined) check('data:', element.data, DATA)
+  if (element.done !== undefined) check('done', element.done, FUNCTION)
 }
 
 function sumOf(ranges: readonly Range[]): number {

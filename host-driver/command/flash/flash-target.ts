@@ -44,7 +44,7 @@ interface FlashOptions {
 }
 
 /** Throws what the system throws, or PERDURE_IMAGE where a key is none. */
-export class FlashCard implements SmpCard {
+export class FlashTarget implements SmpCard {
   readonly slots: SlotStore
   readonly slotBytes: number = IMAGE_BYTES_MAX
   readonly statisticsGroups: readonly string[] = ['boot', 'card']

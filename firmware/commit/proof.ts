@@ -48,7 +48,7 @@ export const PROBE_LINES = 16
 /** Bytes of the number in every line of the probe. */
 export const PROBE_NUMBER_BYTES = 8
 
-export interface Placement {
+export interface Proof {
   /** PLACEMENT_BYPASS, PLACEMENT_THROUGH, or PLACEMENT_UNPROVEN. */
   proven: number
   /** Lives of the host that are over, as far as the card knows. */
@@ -58,26 +58,26 @@ export interface Placement {
   numberLow: number
 }
 
-export function createPlacement(): Placement {
+export function createProof(): Proof {
   return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0 }
 }
 
 /** May a region of that placement be written? PASS, PLACEMENT_UNKNOWN or PLACEMENT_WRONG. */
-export function placeFault(placement: Placement, wanted: number): Fault {
-  if (wanted === PLACEMENT_LOCAL || wanted === placement.proven) return PASS
-  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PLACEMENT_WRONG
+export function placeFault(proof: Proof, wanted: number): Fault {
+  if (wanted === PLACEMENT_LOCAL || wanted === proof.proven) return PASS
+  return proof.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PLACEMENT_WRONG
 }
 
 /** Writes `number` into every line of the probe. False if the host's memory did not answer. */
 export function writeProbe(
   list: CommandList,
   bytes: Uint8Array,
-  placement: Placement,
+  proof: Proof,
   numberHigh: number,
   numberLow: number,
 ): boolean {
-  placement.numberHigh = numberHigh
-  placement.numberLow = numberLow
+  proof.numberHigh = numberHigh
+  proof.numberLow = numberLow
   const view = new DataView(bytes.buffer, bytes.byteOffset + LANE_LINES_AT, LINE_BYTES)
   for (let i = 0; i < LINE_BYTES; i += PROBE_NUMBER_BYTES) {
     view.setUint32(i, numberHigh)
@@ -96,35 +96,35 @@ export function writeProbe(
  * nothing is proven any more; or if it has not seen the number of the last probe.
  */
 export function prove(
-  placement: Placement,
+  proof: Proof,
   regions: RegionTable,
   seen: number,
   numberHigh: number,
   numberLow: number,
 ): Fault {
-  const probed = placement.numberHigh !== 0 || placement.numberLow !== 0
-  const same = numberHigh === placement.numberHigh && numberLow === placement.numberLow
+  const probed = proof.numberHigh !== 0 || proof.numberLow !== 0
+  const same = numberHigh === proof.numberHigh && numberLow === proof.numberLow
   // Who does not know the number says nothing about this memory, and takes nothing back either.
   if (!probed || !same) return PLACEMENT_UNKNOWN
   const known = seen === PLACEMENT_BYPASS || seen === PLACEMENT_THROUGH
-  placement.proven = known ? seen : PLACEMENT_UNPROVEN
-  grant(placement, regions)
-  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PASS
+  proof.proven = known ? seen : PLACEMENT_UNPROVEN
+  grant(proof, regions)
+  return proof.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PASS
 }
 
 /** The host is gone, or may have been: whatever it has shown, and the number by which, is void. */
-export function unprove(placement: Placement, regions: RegionTable): void {
-  placement.proven = PLACEMENT_UNPROVEN
-  placement.lives += 1
-  placement.numberHigh = 0
-  placement.numberLow = 0
-  grant(placement, regions)
+export function unprove(proof: Proof, regions: RegionTable): void {
+  proof.proven = PLACEMENT_UNPROVEN
+  proof.lives += 1
+  proof.numberHigh = 0
+  proof.numberLow = 0
+  grant(proof, regions)
 }
 
-function grant(placement: Placement, regions: RegionTable): void {
+function grant(proof: Proof, regions: RegionTable): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = regions.places[i]!
-    if (region !== null) region.rights = rightsOf(placement, region)
+    if (region !== null) region.rights = rightsOf(proof, region)
   }
 }
 
@@ -134,14 +134,14 @@ function grant(placement: Placement, regions: RegionTable): void {
  * requester could ask for.
  */
 export function rightsOf(
-  placement: Placement,
+  proof: Proof,
   region: Pick<Region, 'kind' | 'flags' | 'placement'>,
 ): number {
   if (region.kind === KIND_RECORDS) {
     const through = region.placement === PLACEMENT_THROUGH
     return through ? RECORDS_RIGHTS & ~FLUSH_PERSISTENT : RECORDS_RIGHTS
   }
-  if (placeFault(placement, region.placement) !== PASS) return REMOTE_READ
+  if (placeFault(proof, region.placement) !== PASS) return REMOTE_READ
   const persist = (region.flags & WRITE_PERSIST_REGION) !== 0 ? WRITE_PERSIST : 0
   if (region.placement === PLACEMENT_LOCAL) return BYTES_RIGHTS | persist
   // An atomic of the card is none towards the host's CPU.

@@ -30,7 +30,7 @@ import { CLOCK, check, checkFields } from '../base/arguments.ts'
 import { type CardPort, PortWords } from './card-port.ts'
 import { HostRam } from './host-ram.ts'
 
-export interface FileCardOptions {
+export interface FilePortEndOptions {
   readonly path: string
   /** Of memory, if the file has to be made. */
   readonly bytes: number
@@ -73,9 +73,9 @@ class FileRam extends HostRam {
   }
 }
 
-const CARD_KINDS: Kinds<FileCardOptions> = { path: TEXT, bytes: COUNT, clock: CLOCK }
+const CARD_KINDS: Kinds<FilePortEndOptions> = { path: TEXT, bytes: COUNT, clock: CLOCK }
 
-export class FileCard implements CardPort {
+export class FilePortEnd implements CardPort {
   readonly memory: FileRam
   /** Writes of the card into what is the host's own. */
   violations = 0
@@ -95,7 +95,7 @@ export class FileCard implements CardPort {
   private consumed = 0
   private dropped = 0
 
-  constructor(options: FileCardOptions) {
+  constructor(options: FilePortEndOptions) {
     checkFields('a card in a file', options, CARD_KINDS, ['path', 'bytes', 'clock'])
     const { path, bytes, clock } = options
     this.file = new form.PortFile(path, 'card', bytes)
