@@ -195,7 +195,7 @@ describe('S1-M7: two hosts', () => {
     },
   )
 
-  test('S1-M7: depths that cannot be are refused before anything is asked of the card', async () => {
+  test('S1-M7: impossible depths are refused before the card is asked', async () => {
     const [, one, other] = await hosts()
     for (const depths of [
       ...[

@@ -169,7 +169,7 @@ describe('who asks', () => {
     }
   })
 
-  test('S1-M8: a driver that does not ask is served as before, whatever its doorbells carry', () => {
+  test('S1-M8: a driver that does not ask is served as before, whatever it rings', () => {
     const { host, cqs, sqs } = trusting({ trust: false })
     const reads = watch(host)
     for (const form of ['fifo', 'fifo with pointer', 'register', 'message'] as const) {

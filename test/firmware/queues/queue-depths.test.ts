@@ -79,7 +79,7 @@ test.each([1, 2, 5, POSTED_RECEIVES])('S1-M7: %i at once, both ways, and no RNR 
   expect([most(0), most(1)]).toEqual([depth, depth])
 })
 
-test('S1-M7: a depth that is deeper than any queue bounds nothing, and is no size of anything', () => {
+test('S1-M7: a depth beyond any queue bounds nothing, and sizes nothing', () => {
   expect(played(0xffff, 40).most(0)).toBe(played(0, 40).most(0))
 })
 

@@ -205,7 +205,7 @@ describe('what Linux says', () => {
 describe('S1-M7: the depths in the capability block', () => {
   const user = cm.IP_CM_USER
 
-  test('S1-M7: of a client, as the generator made them, stand where its durable sequence would', () => {
+  test('S1-M7: those of a client stand where its durable sequence would', () => {
     const req = read(cm.blankReq(), cm.readReq)(stored('cm-req-depths', cm.CM_REQ)) as cm.CmReq
     const block = blankCapability()
     expect(readCapability(block, req.privateData, user, cm.USER_BYTES_REQ)).toBe(true)

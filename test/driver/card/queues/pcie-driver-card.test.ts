@@ -109,7 +109,7 @@ describe('a card behind PCIe', () => {
     }
   })
 
-  test('P3-13: each form names the queue and carries its pointer, or does not, in order', async () => {
+  test('P3-13: each form names the queue, in order, with or without its pointer', async () => {
     for (const [doorbell, doorbellCarriesPointer, way] of [
       ['fifo', true, 'ring with pointer'],
       ['fifo', false, 'ring'],
@@ -182,7 +182,7 @@ describe('a card behind PCIe', () => {
     expect(lows.filter((low) => (low & CARRIES_POINTER) === 0)).toEqual([])
   })
 
-  test('S1-M8: the card goes, and is reopened: it is asked anew, and trusted in its epoch', async () => {
+  test('S1-M8: the card goes, and is reopened: it is asked again, by its epoch', async () => {
     const rig = await open({ doorbell: 'trusted' })
     const before = await rig.localPair({ sendUnits: 16 })
     expect(await keepBusy(rig, before, 30)).toEqual(upTo(30))
