@@ -5,6 +5,7 @@ import { ACROSS } from './rows/across.ts'
 import { BATCHES } from './rows/batches.ts'
 import { COPIES } from './rows/copies.ts'
 import { DECISIONS } from './rows/decisions.ts'
+import { MISSING } from './rows/missing.ts'
 import { PERSIST } from './rows/persist.ts'
 import { QUEUES } from './rows/queues.ts'
 import { STATUS } from './rows/status.ts'
@@ -17,4 +18,5 @@ export const ROWS: readonly Row[] = [
   ...QUEUES,
   ...BATCHES,
   ...STATUS,
+  ...MISSING,
 ]

@@ -158,9 +158,9 @@ export const SOURCES: Stage = {
   title: 'ids of the sources broken, each by one change; distinct: noticed',
   unit: 'ids',
   floors: {
-    cut: [{ of: 'count', least: 1 }],
-    ci: [{ of: 'count', least: 1 }],
-    nightly: [{ of: 'count', least: 1 }],
+    cut: [{ of: 'distinct', least: 16 }],
+    ci: [{ of: 'distinct', least: 160 }],
+    nightly: [{ of: 'distinct', least: 160 }],
   },
   shards: shardsOf,
   play,

@@ -7,12 +7,23 @@ const BATCH = 'firmware/respond/batch.ts'
 const BATCH_BATCH = 'firmware/batch/batch.ts'
 const BATCH_BURSTS_TEST = 'test/driver/way/batch-bursts.test.ts'
 const BATCH_MODEL_TEST = 'test/firmware/batch/batch-model.test.ts'
+const BATCH_QUEUES_TEST = 'test/firmware/queues/batch-queues.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const BATCH_TEST = 'test/firmware/batch/batch.test.ts'
 const BATCH_VERDICT = 'host-driver/way/batch-verdict.ts'
+const CONNECTED = 'firmware/queues/connected.ts'
 const PERSIST = 'firmware/wire/persist.ts'
 
 export const BATCHES: readonly Row[] = [
+  {
+    id: 'P4-1',
+    broken: 'every record of a series has the same index',
+    file: CONNECTED,
+    find: 'pweth.batchIndex = batch ? element.batchIndex : 0',
+    replace: 'pweth.batchIndex = 0',
+    test: BATCH_QUEUES_TEST,
+    title: 'P4-1, P4-2: every packet of a batch names batch, index, count and condition',
+  },
   {
     id: 'P4-2',
     broken: 'the condition of a packet is not written',
@@ -29,8 +40,7 @@ export const BATCHES: readonly Row[] = [
     find: 'const batch = (flags & BATCH) !== 0',
     replace: 'const batch = true',
     test: BATCH_TEST,
-    title:
-      'P4-3: without the flag it is a record like any other, and has no fields of a ' + 'batch',
+    title: 'P4-3: without the flag it is a record like any other, and has no fields of a batch',
   },
   {
     id: 'P4-4',
@@ -48,8 +58,7 @@ export const BATCHES: readonly Row[] = [
     find: 'batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)',
     replace: 'batch.bitmap[index >> 5]! |= 0x80000000 >>> ((index + 1) & 31)',
     test: BATCH_MODEL_TEST,
-    title:
-      'P4-5, P4-6, P4-7, P4-11, P4-12, P4-14: bursts at random are judged as the ' + 'model does',
+    title: 'P4-5, P4-6, P4-7, P4-11, P4-12, P4-14: bursts at random are judged as the model does',
   },
   {
     id: 'P4-6',
@@ -58,7 +67,7 @@ export const BATCHES: readonly Row[] = [
     find: 'count(state, fault)\n    noteRefused(batch, index, fault)\n',
     replace: 'count(state, fault)\n    noteMemberDurable(batch, index, 2)\n',
     test: BATCH_TEST,
-    title: 'P4-6: a batch of which every record is refused has a status, and stores ' + 'nothing',
+    title: 'P4-6: a batch of which every record is refused has a status, and stores nothing',
   },
   {
     id: 'P4-7',
@@ -67,16 +76,25 @@ export const BATCHES: readonly Row[] = [
     find: 'if (!isInOrder(state, party, batch, ask.batchIndex)) fault = CONDITION',
     replace: 'if (batch.condition === -1) fault = CONDITION',
     test: BATCH_TEST,
-    title: 'P4-7, P4-9, P4-10: N records, an error at k: one status, and one burst of ' + 'N-k+1',
+    title: 'P4-7, P4-9, P4-10: N records, an error at k: one status, and one burst of N-k+1',
+  },
+  {
+    id: 'P4-8',
+    broken: 'one batch has two statuses',
+    file: BATCH_STATUS,
+    find: 'concludeBatch(state, state.queuePairs.places[batch.place]!, batch, !isSaid)',
+    replace: 'concludeBatch(state, state.queuePairs.places[batch.place]!, batch, true)',
+    test: BATCH_TEST,
+    title: 'P4-8, P4-13: groups of 32 with four fences each, and one status at the end',
   },
   {
     id: 'P4-9',
-    broken: 'what was accepted goes out again as well',
+    broken: 'the first that was not accepted does not go out again',
     file: BATCH_VERDICT,
     find: 'if (i === 0) return isForGood ? refused : AGAIN',
     replace: 'if (i === 0) return refused',
     test: BATCH_BURSTS_TEST,
-    title: 'a pause, and what waits behind, outlive it; the order of the calls holds',
+    title: 'records: every place of a failure that passes',
   },
   {
     id: 'P4-10',
@@ -121,6 +139,6 @@ export const BATCHES: readonly Row[] = [
     find: 'wasDurable(state, party, ask)) return REPEATED\n',
     replace: 'wasDurable(state, party, ask) && batch === null) return REPEATED\n',
     test: BATCH_TEST,
-    title: 'P4-14, X-3: a batch sent again under its operations is acknowledged, not ' + 'written',
+    title: 'P4-14, X-3: a batch sent again under its operations is acknowledged, not written',
   },
 ]

@@ -50,11 +50,11 @@ export const COPIES: readonly Row[] = [
     broken: 'a further copy is written without the right to it',
     file: LOCATE,
     find:
-      'const fault = accessOf(state, party, extension.rkey, WRITE_PERSIST)\n    if ' +
-      '(fault !== PASS) return fault\n    if (located.region !== region ||',
+      'const fault = accessOf(state, party, extension.rkey, WRITE_PERSIST)\n    if (fault ' +
+      '!== PASS) return fault\n    if (located.region !== region ||',
     replace:
-      'accessOf(state, party, extension.rkey, WRITE_PERSIST)\n    if (located.region ' +
-      '=== null ||',
+      'accessOf(state, party, extension.rkey, WRITE_PERSIST)\n    if (located.region === ' +
+      'null ||',
     test: PERSIST_TEST,
     title: 'P1-3: the key of another region or domain is no permission for the second copy',
   },
@@ -64,8 +64,8 @@ export const COPIES: readonly Row[] = [
     file: REGION,
     find: 'payload: repeated(bytes, carried ? this.copies : 1)',
     replace:
-      'payload: repeated(bytes, carried ? this.copies : 1).map((b, i) => (carried && ' +
-      'i === bytes.length ? b ^ 1 : b))',
+      'payload: repeated(bytes, carried ? this.copies : 1).map((b, i) => (carried && i === ' +
+      'bytes.length ? b ^ 1 : b))',
     test: DRIVER_TEST,
     title: 'P1-4, P1-5, P1-6: copies are identical, and in one request',
   },
@@ -82,7 +82,7 @@ export const COPIES: readonly Row[] = [
     id: 'P1-6',
     broken: 'the addresses of further copies are taken for data',
     file: PERSIST,
-    find: 'length = (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ' + 'ADDRESS_EXTENSION_BYTES',
+    find: 'length = (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES',
     replace: 'length = 0',
     test: PERSIST_TEST,
     title: 'P1-6, P1-30, D-8: all copies in one request',
@@ -93,8 +93,8 @@ export const COPIES: readonly Row[] = [
     file: COMMIT,
     find: 'copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)',
     replace:
-      'copyClean(list, item.imageAt, to, c === 0 ? imageBytes(item.length) : ' +
-      'LINE_BYTES, i + 1)',
+      'copyClean(list, item.imageAt, to, c === 0 ? imageBytes(item.length) : LINE_BYTES, i ' +
+      '+ 1)',
     test: PERSIST_TEST,
     title: 'P1-5, P1-7, P1-8: one request carries one copy, and the card makes all of them',
   },
@@ -132,25 +132,25 @@ export const COPIES: readonly Row[] = [
     find: 'const forward = item.failedStage > STAGE_FIRST_COPY',
     replace: 'const forward = item.failedStage >= STAGE_FIRST_COPY',
     test: REPAIR_ALONE_TEST,
-    title: 'P1-11: one of a full group is refused: it is told so, and all others are ' + 'durable',
+    title: 'P1-11: one of a full group is refused: it is told so, and all others are durable',
   },
   {
     id: 'P1-12',
     broken: 'the next write of a record joins the same group',
     file: ADMIT,
-    find: 'commit.count === commit.usableLanes || groupHolds(group, commit, region!, ' + 'slot)',
+    find: 'commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)',
     replace: 'commit.count === commit.usableLanes',
     test: PERSIST_TEST,
-    title: 'P1-12: the next write of a record waits until the last is durable in every ' + 'copy',
+    title: 'P1-12: the next write of a record waits until the last is durable in every copy',
   },
   {
     id: 'P1-13',
-    broken: 'during A a copy that is torn in any way is kept',
+    broken: 'a record that is torn in A is lost, however it is torn',
     file: CASES,
     find: "line('A torn', PHASE_A, [0, 1, __, __, __], 'useB', 2)",
     replace: "line('A torn', PHASE_A, [0, 1, __, __, __], 'lost', 2)",
     test: RECOVERY_TEST,
-    title: 'check-first: all of the check, partial data',
+    title: 'P1-13, P1-15, P1-22: case 2, during A',
   },
   {
     id: 'P1-14',
@@ -168,7 +168,7 @@ export const COPIES: readonly Row[] = [
     find: "line('A torn', PHASE_A, [0, 1, __, __, __], 'useB', 2)",
     replace: "line('A torn', PHASE_A, [0, 1, __, __, __], 'useA', 2)",
     test: RECOVERY_TEST,
-    title: 'check-first: all of the check, partial data',
+    title: 'P1-13, P1-15, P1-22: case 2, during A',
   },
   {
     id: 'P1-16',
@@ -186,7 +186,7 @@ export const COPIES: readonly Row[] = [
     find: "line('B torn', PHASE_B, [1, 0, __, __, __], 'useA', 4)",
     replace: "line('B torn', PHASE_B, [1, 0, __, __, __], 'lost', 4)",
     test: RECOVERY_TEST,
-    title: 'check-first: all of the check, partial data',
+    title: 'P1-13, P1-17, P1-21: case 4, during B',
   },
   {
     id: 'P1-18',
@@ -210,7 +210,7 @@ export const COPIES: readonly Row[] = [
     id: 'P1-20',
     broken: 'equal copies are written over',
     file: UNIFY,
-    find: 'if (!copiesSame(list, examination, region, slot, into.kept, c)) stale |= 1 << ' + 'c',
+    find: 'if (!copiesSame(list, examination, region, slot, into.kept, c)) stale |= 1 << c',
     replace: 'stale |= 1 << c',
     test: RECOVERY_TEST,
     title: 'P1-14, P1-19, P1-20: case 1, before A: equal and old, nothing is done',
@@ -231,7 +231,7 @@ export const COPIES: readonly Row[] = [
     find: "line('A torn', PHASE_A, [0, 1, __, __, __], 'useB', 2)",
     replace: "line('A torn', PHASE_A, [0, 1, __, __, __], 'lost', 2)",
     test: RECOVERY_TEST,
-    title: 'check-first: all of the check, partial data',
+    title: 'P1-13, P1-15, P1-22: case 2, during A',
   },
   {
     id: 'P1-23',
@@ -249,7 +249,7 @@ export const COPIES: readonly Row[] = [
     find: "line('both torn in B', PHASE_B, [0, 0, 0, __, __], 'lost', 0)",
     replace: "line('both torn in B', PHASE_B, [0, 0, 0, __, __], 'useA', 0)",
     test: RECOVERY_TEST,
-    title: 'not overwritten, reads fail, writes are refused, the report says so',
+    title: 'P1-31, P1-24: none is valid: nothing is overwritten',
   },
   {
     id: 'P1-25',
@@ -258,7 +258,7 @@ export const COPIES: readonly Row[] = [
     find: "line('equal but invalid in B', PHASE_B, [0, 0, 1, __, __], 'lost', 0)",
     replace: "line('equal but invalid in B', PHASE_B, [0, 0, 1, __, __], 'none', 0)",
     test: RECOVERY_TEST,
-    title: 'not overwritten, reads fail, writes are refused, the report says so',
+    title: 'P1-25: equal, but invalid',
   },
   {
     id: 'P1-26',
@@ -283,8 +283,8 @@ export const COPIES: readonly Row[] = [
     broken: 'a client reads the first copy twice',
     file: DUAL_WRITE,
     find:
-      'const chain = request.places.map(({ memory, offset }) =>\n    ' +
-      'memory.reading(offset, new Uint8Array(length)),\n  )',
+      'const chain = request.places.map(({ memory, offset }) =>\n    memory.reading(offset, ' +
+      'new Uint8Array(length)),\n  )',
     replace:
       'const chain = request.places.map(() =>\n    ' +
       'request.places[0]!.memory.reading(request.places[0]!.offset, new ' +

@@ -31,8 +31,7 @@ export const DECISIONS: readonly Row[] = [
     find: 'if (ask.length > region.capacity) return RECORD_LENGTH\n',
     replace: '',
     test: PERSIST_TEST,
-    title:
-      'D-1: a record has any length up to the capacity, and reads as zeros behind ' + 'its end',
+    title: 'D-1: a record has any length up to the capacity, and reads as zeros behind its end',
   },
   {
     id: 'D-2',
@@ -106,7 +105,7 @@ export const DECISIONS: readonly Row[] = [
     find: 'qp.withheldAt = state.list.fences\n',
     replace: 'qp.withheldAt = -1\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'D-13: a duplicate of a part that cannot be made durable is refused, also of ' + 'PSN 0',
+    title: 'is acknowledged when it is durable, at path MTU',
   },
   {
     id: 'D-10',
@@ -136,13 +135,24 @@ export const DECISIONS: readonly Row[] = [
     title: 'D-12, P5-28: a gap makes the requester ask until a current status came',
   },
   {
+    id: 'D-13',
+    broken: 'a part that is not armed takes records',
+    file: STORAGE,
+    find:
+      'if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return ' +
+      'NOT_ARMED\n',
+    replace: '',
+    test: BATCH_TEST,
+    title: 'D-13: what is not armed takes nothing of a batch',
+  },
+  {
     id: 'D-14',
     broken: 'a region with a lost record takes writes',
     file: STORAGE,
     find: 'if (region.unsettled > 0) return READ_ONLY\n',
     replace: '',
     test: RECOVERY_TEST,
-    title: 'D-14: one for which the list has no room is told again by its lane in phase',
+    title: 'D-14: more losses than the superblock can name: all refused, no write taken',
   },
   {
     id: 'D-15',

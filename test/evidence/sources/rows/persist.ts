@@ -10,6 +10,7 @@ const COMMIT = 'firmware/commit/commit.ts'
 const COMPLETER = 'firmware/transport/completer.ts'
 const FLUSH_AGENT = 'firmware/placement/flush-agent.ts'
 const MECHANISM = 'firmware/transport/mechanism.ts'
+const OUTCOME = 'firmware/engine/outcome.ts'
 const PERSIST_FILE = 'firmware/respond/persist.ts'
 const PERSIST_FLOW_TEST = 'test/product/persist-flow.test.ts'
 const PLACEMENT = 'firmware/commit/placement.ts'
@@ -31,7 +32,7 @@ export const PERSIST: readonly Row[] = [
     find: 'rights: region.rights & qp.rights',
     replace: 'rights: 0',
     test: ANNOUNCE_TEST,
-    title: 'P2-1, P2-2: once connected, the client is told start, length and flags by a ' + 'SEND',
+    title: 'P2-1, P2-2: once connected, the client is told start, length and flags by a SEND',
   },
   {
     id: 'P2-2',
@@ -40,7 +41,7 @@ export const PERSIST: readonly Row[] = [
     find: 'lengthLow: region.areaBytes % 2 ** 32,',
     replace: 'lengthLow: 0,',
     test: ANNOUNCE_TEST,
-    title: 'P2-1, P2-2: once connected, the client is told start, length and flags by a ' + 'SEND',
+    title: 'P2-1, P2-2: once connected, the client is told start, length and flags by a SEND',
   },
   {
     id: 'P2-3',
@@ -53,12 +54,12 @@ export const PERSIST: readonly Row[] = [
   },
   {
     id: 'P2-4',
-    broken: 'form A does not keep what it stores',
+    broken: 'form A is stored and never told as durable',
     file: PERSIST_FILE,
-    find: 'else if (row.ends) refuseRecord(state, qp, message, fault)',
-    replace: 'else if (row.ends) endPlaced(state, qp, message)',
+    find: 'if (row.ends && fault === PASS) endPlaced(state, qp, message)\n',
+    replace: 'if (row.ends && fault === PASS) return PASS\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'more copies than there are, or no save energy, is a status: the queue pair ' + 'lives',
+    title: 'is stored, fenced, and receipted with one copy, at path MTU',
   },
   {
     id: 'P2-5',
@@ -67,17 +68,17 @@ export const PERSIST: readonly Row[] = [
     find: 'qp.withheldAt = state.list.fences\n',
     replace: 'qp.withheldAt = -1\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'D-13: a duplicate of a part that cannot be made durable is refused, also of ' + 'PSN 0',
+    title: 'is acknowledged when it is durable, at path MTU',
   },
   {
     id: 'P2-6',
     broken: 'the packet names another destination',
     file: REQUEST_FRAMES,
     find:
-      'writeReth(frame, at + row.rethAt, { vaHigh: high(va), vaLow: low(va), rkey, ' + 'length })',
+      'writeReth(frame, at + row.rethAt, { vaHigh: high(va), vaLow: low(va), rkey, length ' + '})',
     replace:
-      'writeReth(frame, at + row.rethAt, { vaHigh: high(va) + 1, vaLow: low(va), ' +
-      'rkey, length })',
+      'writeReth(frame, at + row.rethAt, { vaHigh: high(va) + 1, vaLow: low(va), rkey, ' +
+      'length })',
     test: PERSIST_FLOW_TEST,
     title: 'P2-3, P2-6: one request is one packet: operation, destination, data, PSN',
   },
@@ -89,6 +90,15 @@ export const PERSIST: readonly Row[] = [
     replace: 'export const ROCE_PORT = 4792',
     test: PERSIST_FLOW_TEST,
     title: 'P2-7: the carrier is RoCEv2: UDP port 4791, and the invariant CRC',
+  },
+  {
+    id: 'P2-8',
+    broken: 'a region of records is not found by the address',
+    file: WRITE,
+    find: 'if (region !== null && region.kind === KIND_RECORDS) {',
+    replace: 'if (region !== null && region.kind === -1) {',
+    test: PERSIST_FLOW_TEST,
+    title: 'P2-8: the flag is the opcode or the address: both are durable',
   },
   {
     id: 'P2-9',
@@ -124,7 +134,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (wanted === PLACEMENT_LOCAL || wanted === placement.proven) return PASS',
     replace: 'if (wanted < 3) return PASS',
     test: PLACEMENT_BYPASS_TEST,
-    title: 'after a restart records are read, and refused until the placement is proven ' + 'again',
+    title: 'a region of another placement than was proven is not made',
   },
   {
     id: 'P2-13',
@@ -142,7 +152,7 @@ export const PERSIST: readonly Row[] = [
     find: 'list.pushed = list.posted\n    list.posted = 0\n  }\n  return index',
     replace: 'list.pushed = list.posted\n    list.posted = -1\n  }\n  return index',
     test: PLACEMENT_BYPASS_TEST,
-    title: 'P2-14: a group that begins again reads behind what was written before it: ' + 'flags',
+    title: 'P2-14: a group that begins again reads behind what was written before it: flags',
   },
   {
     id: 'P2-15',
@@ -151,7 +161,7 @@ export const PERSIST: readonly Row[] = [
     find: 'return (placement + MECHANISM_OF_PLACEMENT) |',
     replace: 'return MECHANISM_OF_PLACEMENT |',
     test: PLACEMENT_BYPASS_TEST,
-    title: 'P2-15: the PERSIST_ACK says that a read made it durable; of a local record, ' + 'not',
+    title: 'P2-15: the PERSIST_ACK says that a read made it durable; of a local record, not',
   },
   {
     id: 'P2-16',
@@ -171,8 +181,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (pointerOf(host, place) !== farPointerOf(host, place)) return true\n',
     replace: 'return true\n',
     test: PLACEMENT_THROUGH_TEST,
-    title:
-      'a record that waits for a receive for too long is refused, and has changed ' + 'nothing',
+    title: 'without a receive nothing is asked, and the record waits until there is one',
   },
   {
     id: 'P2-18',
@@ -213,6 +222,24 @@ export const PERSIST: readonly Row[] = [
     title: 'P2-21: what was received is never called durable before the PERSIST_ACK',
   },
   {
+    id: 'P2-22',
+    broken: 'no RECEIVE of the client is found for a result',
+    file: OUTCOME,
+    find: 'if (pair.heldFirst < 0) pair.heldFirst = item\n  else',
+    replace: 'if (pair.heldFirst < 0) return\n  else',
+    test: QUEUE_WORK_CONNECTED_TEST,
+    title: 'P2-21, P2-22, P2-24: received by the send, durable by a receive',
+  },
+  {
+    id: 'P2-23',
+    broken: 'the SEND of the agent ends before its answer leaves',
+    file: FLUSH_AGENT,
+    find: 'agent.noted = unit\n    agent.served = false\n    return WAIT',
+    replace: 'return endSend(state)',
+    test: PLACEMENT_THROUGH_TEST,
+    title: 'P2-23: the SEND of the agent completes behind the PERSIST_ACK that it has earned',
+  },
+  {
     id: 'P2-24',
     broken: 'the client is not told that it was received',
     file: COMPLETER,
@@ -228,8 +255,18 @@ export const PERSIST: readonly Row[] = [
     find: 'return busy ? NOT_READY : PASS',
     replace: 'return PASS',
     test: PLACEMENT_THROUGH_TEST,
-    title:
-      'P2-25: more records than jobs draw one RNR NAK, and are taken when they come ' + 'again',
+    title: 'P2-25: more records than jobs draw one RNR NAK, and are taken when they come again',
+  },
+  {
+    id: 'P2-26',
+    broken: 'received is taken for persisted',
+    file: COMPLETER,
+    find: 'if (!request.received) setReceived(q, request, nowUs)\n    return\n',
+    replace:
+      'if (!request.received) setReceived(q, request, nowUs)\n    resolveRequest(q, ' +
+      "request, 'SUCCESS')\n    return\n",
+    test: REQUESTER_TEST,
+    title: 'G2-1, P2-26: a second acknowledgement of one PSN is not taken for durability',
   },
   {
     id: 'P2-27',
@@ -242,7 +279,7 @@ export const PERSIST: readonly Row[] = [
   },
   {
     id: 'P2-28',
-    broken: 'the durable one is told first',
+    broken: 'received is not told before durable',
     file: COMPLETER,
     find: 'if (!request.received) setReceived(q, request, nowUs)\n    return\n',
     replace: 'return\n',

@@ -5,7 +5,14 @@ import type { Row } from '../row.ts'
 const ASSOCIATE = 'firmware/status/associate.ts'
 const ASSOCIATION = 'firmware/residency/association.ts'
 const BLOCKS = 'firmware/residency/blocks.ts'
+const HEARD = 'firmware/residency/heard.ts'
 const HINTS = 'firmware/residency/hints.ts'
+const NOTICE = 'firmware/residency/notice.ts'
+const ON_DEMAND = 'firmware/status/on-demand.ts'
+const ON_DEMAND_TEST = 'test/firmware/status/on-demand.test.ts'
+const PREFETCH = 'firmware/status/prefetch.ts'
+const QUEUE_STATUS_TEST = 'test/firmware/queues/queue-status.test.ts'
+const READINESS = 'firmware/status/readiness.ts'
 const RESIDENCY_BLOCKS_TEST = 'test/firmware/residency/residency-blocks.test.ts'
 const RESIDENCY_RESPONDER_TEST = 'test/firmware/residency/residency-responder.test.ts'
 const RESIDENCY_WIRE_TEST = 'test/firmware/status/residency-wire.test.ts'
@@ -13,6 +20,15 @@ const SIZE = 'firmware/residency/size.ts'
 const WISH = 'firmware/residency/wish.ts'
 
 export const STATUS: readonly Row[] = [
+  {
+    id: 'P5-1',
+    broken: 'a region has one block, whatever its size',
+    file: ASSOCIATION,
+    find: 'a.blocks = Math.ceil(a.length / 2 ** sizeLog2)',
+    replace: 'a.blocks = 1',
+    test: QUEUE_STATUS_TEST,
+    title: 'P5-1, P5-2, P5-11: associated, told what is, and told of every edge',
+  },
   {
     id: 'P5-2',
     broken: 'changes are told without the status as it is',
@@ -27,13 +43,13 @@ export const STATUS: readonly Row[] = [
     broken: 'a range is ready where its first block is',
     file: BLOCKS,
     find:
-      'const last = blockAt(b, offset + length - 1)\n  let block = blockAt(b, ' +
-      'offset)\n  while (block <= last) {',
+      'const last = blockAt(b, offset + length - 1)\n  let block = blockAt(b, offset)\n  ' +
+      'while (block <= last) {',
     replace:
-      'const last = blockAt(b, offset)\n  let block = blockAt(b, offset)\n  while ' +
-      '(block <= last) {',
+      'const last = blockAt(b, offset)\n  let block = blockAt(b, offset)\n  while (block <= ' +
+      'last) {',
     test: RESIDENCY_BLOCKS_TEST,
-    title: 'P5-3: a range is ready if every block that it touches is, whatever the groups ' + 'are',
+    title: 'P5-3: a range is ready if every block that it touches is, whatever the groups are',
   },
   {
     id: 'P5-4',
@@ -43,6 +59,15 @@ export const STATUS: readonly Row[] = [
     replace: 'if (length === 0) return ACCESS_READY',
     test: RESIDENCY_BLOCKS_TEST,
     title: 'P5-4, P5-6: what is ready gets no hint and does not wait',
+  },
+  {
+    id: 'P5-5',
+    broken: 'for a block that is away no hint goes out',
+    file: HINTS,
+    find: 'return b.states[block] !== BLOCK_READY && b.hintedUntilUs[block]! <= nowUs',
+    replace: 'return false && b.hintedUntilUs[block]! <= nowUs',
+    test: RESIDENCY_BLOCKS_TEST,
+    title: 'P5-5, P5-6: runs of blocks that are not ready, each hinted at once',
   },
   {
     id: 'P5-6',
@@ -66,7 +91,7 @@ export const STATUS: readonly Row[] = [
     id: 'P5-8',
     broken: 'a wish is never granted',
     file: SIZE,
-    find: 'return nearestLog2(length, wishLog2) === wishLog2 ? SIZE_GRANTED : ' + 'SIZE_OFFERED',
+    find: 'return nearestLog2(length, wishLog2) === wishLog2 ? SIZE_GRANTED : SIZE_OFFERED',
     replace: 'return SIZE_OFFERED',
     test: RESIDENCY_RESPONDER_TEST,
     title: 'every wish for every length: granted, or the nearest is offered',
@@ -154,11 +179,120 @@ export const STATUS: readonly Row[] = [
   },
   {
     id: 'P5-18',
-    broken: 'the answer says another size',
+    broken: 'a wish below the largest size is answered by the largest',
     file: SIZE,
     find: 'return wishLog2 > most ? most : wishLog2',
     replace: 'return wishLog2 > most ? most : most',
     test: RESIDENCY_WIRE_TEST,
-    title: 'P5-29: what is offered is in force when exactly that is proposed, and not ' + 'before',
+    title: 'P5-29: what is offered is in force when exactly that is proposed, and not before',
+  },
+  {
+    id: 'P5-19',
+    broken: 'the state of a block is told as that of the next',
+    file: NOTICE,
+    find: 'bytes[at + (i >> 3)]! |= 0x80 >> (i & 7)',
+    replace: 'bytes[at + (i >> 3)]! |= 0x40 >> (i & 7)',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'P5-2, P5-19: it is told how its blocks are, and then what changes',
+  },
+  {
+    id: 'P5-20',
+    broken: 'the first page that goes changes nothing',
+    file: ASSOCIATION,
+    find: 'a.ready -= 1\n  edge(a, block, 0)',
+    replace: 'a.ready -= 1',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'P5-20: pages of a block that come and go one by one are told at the edges',
+  },
+  {
+    id: 'P5-21',
+    broken: 'blocks are counted from the begin of the region',
+    file: ASSOCIATION,
+    find:
+      'return at - a.from < a.length ? Math.floor((at - a.from) / 2 ** a.sizeLog2) : ' + 'a.blocks',
+    replace: 'return at - a.from < a.length ? Math.floor(at / 2 ** a.sizeLog2) : a.blocks',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'P5-21: blocks are counted from the address that was associated',
+  },
+  {
+    id: 'P5-22',
+    broken: 'a change is told at once',
+    file: ASSOCIATION,
+    find: 'a.dueUs = nowUs + a.periodUs',
+    replace: 'a.dueUs = nowUs',
+    test: RESIDENCY_RESPONDER_TEST,
+    title: 'P5-22, P5-23, P5-24: period, threshold and maximum together, as by hand',
+  },
+  {
+    id: 'P5-23',
+    broken: 'memory actions are not counted',
+    file: ASSOCIATION,
+    find: 'a.actions += 1\n',
+    replace: '',
+    test: RESIDENCY_RESPONDER_TEST,
+    title: 'P5-22, P5-23, P5-24: period, threshold and maximum together, as by hand',
+  },
+  {
+    id: 'P5-24',
+    broken: 'a message has as many notices as fit',
+    file: NOTICE,
+    find: 'const most = a.maximum < fit ? a.maximum : fit',
+    replace: 'const most = fit',
+    test: RESIDENCY_RESPONDER_TEST,
+    title: 'P5-22, P5-23, P5-24: period, threshold and maximum together, as by hand',
+  },
+  {
+    id: 'P5-25',
+    broken: 'a hint is dropped',
+    file: PREFETCH,
+    find: ': expectPages(state, region, first, count, now)',
+    replace: ': count',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'who goes on behind it gets the next range of the same length, up to the end',
+  },
+  {
+    id: 'P5-26',
+    broken: 'a notice never refuses',
+    file: NOTICE,
+    find: 'into.negative = !into.positive',
+    replace: 'into.negative = false',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'P5-26: positive when all of it is there, negative while it is not',
+  },
+  {
+    id: 'P5-27',
+    broken: 'every access goes to the begin of its page',
+    file: ON_DEMAND,
+    find: 'return DMA_SPACE + frame * PAGE_BYTES + (offset - page * PAGE_BYTES)',
+    replace: 'return DMA_SPACE + frame * PAGE_BYTES',
+    test: ON_DEMAND_TEST,
+    title: 'every length and alignment around page edges is stored and read where it lies, MTU',
+  },
+  {
+    id: 'P5-28',
+    broken: 'a gap in the notices is passed over',
+    file: HEARD,
+    find: 'if (b.heard && ahead > 1) {',
+    replace: 'if (b.heard && ahead < -1) {',
+    test: RESIDENCY_BLOCKS_TEST,
+    title: 'P5-28: nor is it told when a change between two parts of it was not heard',
+  },
+  {
+    id: 'P5-29',
+    broken: 'a size is taken for which there is no room',
+    file: WISH,
+    find: 'return sizeLog2 >= leastTaken(b) && sizeLog2 <= mostLog2(b.length)',
+    replace: 'return sizeLog2 <= mostLog2(b.length)',
+    test: RESIDENCY_BLOCKS_TEST,
+    title: 'P5-9, P5-29: an offer is taken if there is room for it, else nothing is',
+  },
+  {
+    id: 'P5-30',
+    broken: 'a region is ready while it is being made',
+    file: READINESS,
+    find: 'let count = isRegionUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0',
+    replace: 'let count = 0',
+    test: RESIDENCY_WIRE_TEST,
+    title: 'P5-30: behind a save that failed: when it was looked at, past the caches',
   },
 ]
