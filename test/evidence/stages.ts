@@ -11,6 +11,7 @@ import { MODEL } from './model/stage.ts'
 import { MUTANTS_STAGE } from './mutants/stage.ts'
 import { QUICKJS } from './quickjs/stage.ts'
 import { SIMULATE } from './simulate/stage.ts'
+import { SOURCES } from './sources/stage.ts'
 import type { Stage } from './stage.ts'
 import { WIDE } from './wide/stage.ts'
 
@@ -25,6 +26,7 @@ export const STAGES: readonly Stage[] = [
   FUZZ,
   FAILURES,
   MUTANTS_STAGE,
+  SOURCES,
   COVERAGE,
   BOUND,
 ]

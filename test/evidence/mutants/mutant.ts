@@ -17,16 +17,20 @@ export interface Killer {
   readonly argument: string
 }
 
-export interface Mutant {
-  /** One word or two, with hyphens: `--replay mutants ID`. */
-  readonly id: string
-  /** The rule that is broken, and by what id it is promised. */
-  readonly rule: string
+/** A change of one file. */
+export interface Change {
   /** From the root, with slashes. */
   readonly file: string
   /** Code that stands in the file exactly once (place.ts), and what stands there instead. */
   readonly find: string
   readonly replace: string
+}
+
+export interface Mutant extends Change {
+  /** One word or two, with hyphens: `--replay mutants ID`. */
+  readonly id: string
+  /** The rule that is broken, and by what id it is promised. */
+  readonly rule: string
   readonly killer: Killer
 }
 
@@ -58,7 +62,7 @@ export function directed(argument: string): Killer {
 }
 
 /** Why the mutant is none, or null: its code must stand in the file exactly once. */
-export function rotOf({ file, find, replace }: Mutant, source: string): string | null {
+export function rotOf({ file, find, replace }: Change, source: string): string | null {
   const places = placesOf(find, source)
   if (places.length === 0) return `its text does not stand in ${file}`
   if (places.length > 1) return `its text stands in ${file} more than once`
@@ -68,8 +72,9 @@ export function rotOf({ file, find, replace }: Mutant, source: string): string |
 }
 
 /** The source with the rule broken. Throws where the mutant is none. */
-export function broken(mutant: Mutant, source: string): string {
-  const rot = rotOf(mutant, source)
-  if (rot !== null) throw new Error(`${mutant.id}: ${rot}`)
-  return replacedAt(source, placesOf(mutant.find, source)[0]!, mutant.replace.trim())
+export function broken(change: Change, source: string): string {
+  const { file, find, replace } = change
+  const rot = rotOf(change, source)
+  if (rot !== null) throw new Error(`${file}, \`${find}\`: ${rot}`)
+  return replacedAt(source, placesOf(find, source)[0]!, replace.trim())
 }

@@ -87,6 +87,10 @@ describe('P3-18: what is evicted', () => {
       })
     }
     expect(survivors()).toEqual(survivors())
+    const several = cacheOf(POLICY_RANDOM, 2)
+    fill(several)
+    insertContext(several, 20, 100)
+    expect(several.evictions).toBe(2)
     const counts = new Array(CAPACITY).fill(0)
     for (let i = 0; i < 300; i++) {
       const contexts = cacheOf(POLICY_RANDOM, 1)

@@ -9,6 +9,7 @@ import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../../../boards/emulator/h
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { TRUNCATED } from '../../../firmware/board/fault.ts'
 import {
+  AUX,
   COMMAND_WORDS,
   COPY,
   COPY_CLEAN,
@@ -16,6 +17,7 @@ import {
   FROM,
   HOST_SPACE,
   LENGTH,
+  NO_SNOOP,
   OWNER,
   SKIP,
   TO,
@@ -69,7 +71,7 @@ function acks(sent: readonly Sent[]): NonNullable<Sent['paeth']>[] {
   return sent.flatMap(({ paeth }) => (paeth === null ? [] : [paeth]))
 }
 
-/** What a list did, a letter each: stores, fences, reads of one byte, frames. */
+/** What a list did, a letter each: stores, fences, reads of one byte past the caches, frames. */
 function script(card: TestCard, work: () => void): string {
   let text = ''
   card.machine.observe({
@@ -77,8 +79,9 @@ function script(card: TestCard, work: () => void): string {
       const to = words[at + TO]!
       const from = words[at + FROM]!
       if ((op === COPY || op === COPY_CLEAN) && isHost(to)) text += 'W'
-      else if (op === COPY && isHost(from) && words[at + LENGTH] === 1) text += 'r'
-      else if (op === COPY_CLEAN) text += 'l'
+      else if (op === COPY && isHost(from) && words[at + LENGTH] === 1) {
+        text += words[at + AUX] === NO_SNOOP ? 'r' : 'c'
+      } else if (op === COPY_CLEAN) text += 'l'
       else if (op === FENCE) text += 'F'
       else if (op === TRANSMIT) text += 'T'
     },
@@ -111,7 +114,7 @@ describe('a record in the host’s memory', () => {
     expect(card.nvdimm.durable.slice(LANES_AT, LANES_AT + 2048)).not.toEqual(lanes)
   })
 
-  test('P2-13, P2-14: one byte is read behind the writes and the fence of each stage', () => {
+  test('S905, P2-13, P2-14: one byte is read behind the writes and the fence of each stage', () => {
     for (const copies of [2, 3, 4]) {
       const { card, region, qp } = placed(DDIO_OFF, { copies })
       const frames = persistFrames(qp, region, 0, dataOf(64, 1), { wait: copies })

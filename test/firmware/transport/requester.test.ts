@@ -40,7 +40,7 @@ describe('a persist completes twice', () => {
     expect(unresolved(p.q)).toBe(0)
   })
 
-  test('G2-1: a second acknowledgement of the same PSN is not taken for durability', () => {
+  test('G2-1, P2-26: a second acknowledgement of one PSN is not taken for durability', () => {
     const p = peer()
     persist(p, 1)
     answer(p, 100)

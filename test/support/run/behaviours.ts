@@ -12,7 +12,7 @@ const GROUPS: Readonly<Record<string, number>> = {
 }
 
 /** Every behaviour's id. */
-const BEHAVIOURS: readonly string[] = Object.entries(GROUPS).flatMap(([group, count]) =>
+export const BEHAVIOURS: readonly string[] = Object.entries(GROUPS).flatMap(([group, count]) =>
   Array.from({ length: count }, (_, i) => `${group}-${i + 1}`),
 )
 

@@ -1,0 +1,29 @@
+/** Rows of what a source says and the product once had not. */
+
+import type { Row } from '../row.ts'
+
+const COPIES = 'firmware/medium/copies.ts'
+const DUAL_WRITE = 'host-driver/records/dual-write.ts'
+const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
+const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
+
+export const MISSING: readonly Row[] = [
+  {
+    id: 'S1-M3',
+    broken: 'a client writes two places and no more',
+    file: DUAL_WRITE,
+    find: 'const chain = places.flatMap(',
+    replace: 'const chain = places.slice(0, 2).flatMap(',
+    test: DUAL_WRITE_TEST,
+    title: 'S1-M3, P1-11: where one cannot be made durable, those behind it stay old',
+  },
+  {
+    id: 'S1-M4',
+    broken: 'the last valid copy counts',
+    file: COPIES,
+    find: 'if (found < 0 || sequenceAfter(header, copies[found]!.header)) found = c',
+    replace: 'found = c',
+    test: WHICH_COPY_TEST,
+    title: 'S1-M4: whatever a cut leaves, that is the first valid one in write order',
+  },
+]
