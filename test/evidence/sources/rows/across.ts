@@ -114,7 +114,9 @@ export const ACROSS: readonly Row[] = [
     id: 'G2-3',
     broken: 'a client that hears nothing never asks again',
     file: COMPLETER,
-    find: 'request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : q.persistTimeoutUs)',
+    find:
+      'request.persistAtUs =\n    ' +
+      'nowUs + (isCollectedMember(request) ? BATCH_GIVEN_UP_US : q.persistTimeoutUs)',
     replace: 'request.persistAtUs = Infinity',
     test: REQUESTER_TEST,
     title: 'G2-3: is asked for again by the same packets under their own PSNs',

@@ -13,7 +13,7 @@ const MECHANISM = 'firmware/transport/mechanism.ts'
 const OUTCOME = 'firmware/engine/outcome.ts'
 const PERSIST_FILE = 'firmware/respond/persist.ts'
 const PERSIST_FLOW_TEST = 'test/product/persist-flow.test.ts'
-const PLACEMENT = 'firmware/commit/placement.ts'
+const PLACEMENT = 'firmware/commit/proof.ts'
 const PLACEMENT_BYPASS_TEST = 'test/firmware/placement/placement-bypass.test.ts'
 const PLACEMENT_THROUGH_TEST = 'test/firmware/placement/placement-through.test.ts'
 const QUEUE_WORK_CONNECTED_TEST = 'test/firmware/queues/queue-work-connected.test.ts'
@@ -131,7 +131,7 @@ export const PERSIST: readonly Row[] = [
     id: 'P2-12',
     broken: 'a placement that was not shown is written',
     file: PLACEMENT,
-    find: 'if (wanted === PLACEMENT_LOCAL || wanted === placement.proven) return PASS',
+    find: 'if (wanted === PLACEMENT_LOCAL || wanted === proof.proven) return PASS',
     replace: 'if (wanted < 3) return PASS',
     test: PLACEMENT_BYPASS_TEST,
     title: 'a region of another placement than was proven is not made',
@@ -225,8 +225,8 @@ export const PERSIST: readonly Row[] = [
     id: 'P2-22',
     broken: 'no RECEIVE of the client is found for a result',
     file: OUTCOME,
-    find: 'if (pair.heldFirst < 0) pair.heldFirst = item\n  else',
-    replace: 'if (pair.heldFirst < 0) return\n  else',
+    find: 'if (pair.resultFirst < 0) pair.resultFirst = item\n  else',
+    replace: 'if (pair.resultFirst < 0) return\n  else',
     test: QUEUE_WORK_CONNECTED_TEST,
     title: 'P2-21, P2-22, P2-24: received by the send, durable by a receive',
   },
