@@ -2,9 +2,13 @@
 
 import type { Row } from '../row.ts'
 
+const CONNECT_DEPTHS_TEST = 'test/firmware/connect/connect-depths.test.ts'
 const COPIES = 'firmware/medium/copies.ts'
+const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
+const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
+const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
 
 export const MISSING: readonly Row[] = [
@@ -25,5 +29,23 @@ export const MISSING: readonly Row[] = [
     replace: 'found = c',
     test: WHICH_COPY_TEST,
     title: 'S1-M4: whatever a cut leaves, that is the first valid one in write order',
+  },
+  {
+    id: 'S1-M7',
+    broken: 'a card sends as many at once as it can, whatever the other takes',
+    file: DEPTHS,
+    find: 'send: Math.min(own.send, told.receive)',
+    replace: 'send: own.send',
+    test: CONNECT_DEPTHS_TEST,
+    title: 'at once: the card has no more on their way',
+  },
+  {
+    id: 'S1-M8',
+    broken: 'the pointer of a doorbell is forgotten',
+    file: TRUST,
+    find: 'known && trustCarried(host, place, queue) ? 1 : 0',
+    replace: '0',
+    test: QUEUES_TRUST_TEST,
+    title: 'S1-M8: a plausible pointer saves exactly one read per ring, of zone 3',
   },
 ]
