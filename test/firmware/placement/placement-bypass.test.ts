@@ -9,6 +9,7 @@ import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../../../boards/emulator/h
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { TRUNCATED } from '../../../firmware/board/fault.ts'
 import {
+  AUX,
   COMMAND_WORDS,
   COPY,
   COPY_CLEAN,
@@ -16,6 +17,7 @@ import {
   FROM,
   HOST_SPACE,
   LENGTH,
+  NO_SNOOP,
   OWNER,
   SKIP,
   TO,
@@ -129,6 +131,21 @@ describe('a record in the host’s memory', () => {
       return script(card, () => card.serve(...frames)).replaceAll(/[^r]/g, '').length
     })
     expect(reads).toEqual([2, 2, 2])
+  })
+
+  test('P2-13, P2-14: every write into the host asks for no-snoop, and so does every read', () => {
+    const { card, region, qp } = placed()
+    const asked: boolean[] = []
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const writes = (op === COPY || op === COPY_CLEAN) && isHost(words[at + TO]!)
+        const reads = op === COPY && isHost(words[at + FROM]!)
+        if (writes || reads) asked.push((words[at + AUX]! & NO_SNOOP) !== 0)
+      },
+    })
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    card.machine.observe({})
+    expect(asked).toEqual([true, true, true, true])
   })
 
   test('P2-14: no acknowledgement leaves before the read that earns it', () => {
