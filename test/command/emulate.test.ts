@@ -179,7 +179,9 @@ describe('published regions', () => {
     const image = ['cut.img', '--create']
     const emulate = new Emulate(...image, '--udp', '127.0.0.1:0', '--json', ...publish)
     const first = await emulate.json()
-    const published = [7204, 7205].map((port) => ({ port, region: `port-${port}` }))
+    const published = [7204, 7205].map((port) => {
+      return { port, region: `port-${port}`, writePersist: false }
+    })
     expect(first).toMatchObject({ published, part: { incarnation: 1 } })
     const dpu = await connect(first.address as string, PATIENT)
     const bytes = await dpu.openBytes('port-7204')
@@ -197,6 +199,41 @@ describe('published regions', () => {
     const after = await again.openBytes('port-7204')
     expect(Buffer.from(await after.read(100, 7)).toString()).toBe('flushed')
     await again.close()
+  })
+})
+
+describe('registered write-persist', () => {
+  const image = ['persist.img', '--create', '--udp', '127.0.0.1:0', '--json']
+
+  test('S1-M14: what is acknowledged outlives a power cut, without a flush', async () => {
+    const publish = ['--publish', '64K@7204,write-persist', '--publish', '64K@7205']
+    const emulate = new Emulate(...image, ...publish)
+    const first = await emulate.json()
+    expect(first.published).toEqual([
+      { port: 7204, region: 'port-7204', writePersist: true },
+      { port: 7205, region: 'port-7205', writePersist: false },
+    ])
+    const dpu = await connect(first.address as string, PATIENT)
+    const bytes = await dpu.openBytes('port-7204')
+    expect(bytes.info.writePersist).toBe(true)
+    const plain = await dpu.openBytes('port-7205')
+    for (const one of [bytes, plain]) await one.write(100, Buffer.from('persisted'))
+    emulate.child.kill('SIGUSR2')
+    await emulate.json()
+    await emulate.json()
+    await dpu.close()
+    const again = await connect(first.address as string, PATIENT)
+    const after = await again.openBytes('port-7204')
+    expect(Buffer.from(await after.read(100, 9)).toString()).toBe('persisted')
+    const other = await again.openBytes('port-7205')
+    expect(Buffer.from(await other.read(100, 9)).toString()).toBe('\0'.repeat(9))
+    await again.close()
+    expect(await emulate.stop()).toBe(0)
+    // A region that is there stays registered as it is.
+    const without = new Emulate(...image, '--publish', '64K@7204')
+    const [code] = (await once(without.child, 'close')) as [number]
+    expect(without.said).toContain('REGION_EXISTS')
+    expect(code).toBe(69)
   })
 })
 
@@ -226,6 +263,8 @@ describe('memory of a host inside', () => {
     ['--host', 'file', '--persistent', '1M'],
     ['--ddio', '--memory', 'heap,1M,128K'],
     ['--region', 'far:4:100@host'],
+    ['--region', 'far:4:100@bypass'],
+    ['--region', 'far:4:100@through'],
   ])('is of a host inside: %s %s %s %s', async (...options) => {
     const emulate = new Emulate(...options.filter((option) => option !== undefined))
     const [code] = (await once(emulate.child, 'exit')) as [number]
@@ -265,6 +304,51 @@ function serves(address: string): Record<string, string | undefined> {
 async function textOf(region: Region): Promise<string> {
   return Buffer.from((await region.read(0)).data).toString()
 }
+
+describe('S1-M14: placements', () => {
+  const machine = ['--udp', '127.0.0.1:0', '--persistent', '1M']
+
+  test.each([
+    ['local', [], 'local'],
+    ['local', ['--ddio'], 'local'],
+    ['bypass', [], 'bypass'],
+    ['through', ['--ddio'], 'through'],
+    ['host', ['--ddio'], 'through'],
+  ] as const)('S1-M14: @%s, with %j: a region is placed %s', async (word, more, placement) => {
+    const emulate = new Emulate(...machine, ...more, '--region', `far:4:100@${word}`)
+    const dpu = await connect(await emulate.line(), PATIENT)
+    const region = await dpu.openRegion('far')
+    expect(region.info.placement).toBe(placement)
+    await region.persist(0, Buffer.from('kept')).persisted
+    expect(await textOf(region)).toBe('kept')
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    const place = placement === 'local' ? '' : `, in the host's memory, ${placement}`
+    expect(emulate.said).toContain(`region 'far': 4 x 100 B, 2 copies${place}\n`)
+  })
+
+  test.each([
+    [['--region', 'far:4:100@bypass', '--ddio'], 'leave --ddio out, or say @through'],
+    [['--region', 'far:4:100@through'], 'say --ddio as well, or @bypass'],
+  ])('S1-M14: one that the host does not have is refused: %j', async (options, words) => {
+    const emulate = new Emulate(...machine, ...options)
+    const [code] = (await once(emulate.child, 'close')) as [number]
+    expect(emulate.said).toContain(words)
+    expect(code).toBe(64)
+  })
+
+  test('S1-M14: a region that is there stays where it is', async () => {
+    const image = ['placed.img', '--create', '--udp', '127.0.0.1:0']
+    const first = new Emulate(...image, '--persistent', '1M,placed.host', '--region', 'far:4:100')
+    await first.line()
+    expect(await first.stop()).toBe(0)
+    const far = ['--persistent', '1M,placed.host', '--region', 'far:4:100@bypass']
+    const other = new Emulate(...image, ...far)
+    const [code] = (await once(other.child, 'close')) as [number]
+    expect(other.said).toContain('REGION_EXISTS')
+    expect(code).toBe(69)
+  })
+})
 
 describe('a host inside, with persistent memory', () => {
   const kinds: readonly (readonly [string, readonly string[]])[] = [
@@ -433,6 +517,9 @@ describe('the command line', () => {
     ['--publish', '64K@65536'],
     ['--publish', 'much@1'],
     ['--publish', '1@2@3'],
+    ['--publish', '64K@7204,'],
+    ['--publish', '64K@7204,persist'],
+    ['--publish', '64K,write-persist'],
     ['--memory', 'heap,1M'],
     ['--memory', 'heap,1000,1000'],
     ['--memory', 'heap,1G,1M'],
@@ -442,6 +529,10 @@ describe('the command line', () => {
     ['--persistent', '1M,'],
     ['--persistent', '2G'],
     ['--region', 'far:4@host'],
+    ['--region', 'far:4:100@'],
+    ['--region', 'far:4:100@moon'],
+    ['--region', 'far:4:100@Bypass'],
+    ['--region', 'far:4:100@bypass@through'],
   ]
 
   test.each(wrong)('%s %s is told to be wrong, with exit code 64', async (option, value) => {
@@ -474,7 +565,10 @@ describe('the command line', () => {
   })
 
   test('a port has one region', () => {
-    expect(publishRequest('64K@7204')).toEqual([{ bytes: 65536, port: 7204 }])
+    const plain = { bytes: 65536, port: 7204, writePersist: false }
+    expect(publishRequest('64K@7204')).toEqual([plain])
+    const persisting = publishRequest('64K@7204,write-persist')
+    expect(persisting).toEqual([{ ...plain, writePersist: true }])
     expect(() => publishRequest('1@7204', publishRequest('64K@7204'))).toThrow(/already/)
   })
 })

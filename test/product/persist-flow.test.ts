@@ -10,9 +10,10 @@ import { PASS } from '../../firmware/board/fault.ts'
 import { WRITE_PERSIST_ONLY } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
 import { blankPweth, readPweth } from '../../firmware/wire/persist.ts'
+import { blankPaeth, readPaeth } from '../../firmware/wire/persist-ack.ts'
 import { blankReth, readReth } from '../../firmware/wire/reth.ts'
 import { ROCE_PORT, UDP_DESTINATION_PORT } from '../../firmware/wire/udp.ts'
-import { connect, type Dpu, type Region } from '../../host-driver/index.ts'
+import { connect, type Dpu, PcapWriter, type Region, readPcap } from '../../host-driver/index.ts'
 import { endpointOf, Network } from '../support/peers/network.ts'
 
 const PAYLOAD = Uint8Array.from({ length: 200 }, (_, i) => (i * 7) & 0xff)
@@ -31,6 +32,8 @@ interface Flow {
   /** Frames that the client sent since the last call. */
   readonly sent: () => Uint8Array[]
   readonly cut: () => Promise<void>
+  /** Of every PERSIST_ACK so far: how many copies of how many records are durable. */
+  readonly told: () => { copies: number; records: number }[]
 }
 
 /** A client of a card, whose frames are looked at as they leave. */
@@ -46,7 +49,8 @@ async function flow(): Promise<Flow> {
     frames.push(frame.slice())
     send(frame)
   }
-  const dpu = await connect(wire, { seed: 6, peer: endpointOf(2) })
+  const capture = new PcapWriter()
+  const dpu = await connect(wire, { seed: 6, peer: endpointOf(2), capture })
   await dpu.format()
   const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000 })
   const sent = (): Uint8Array[] => {
@@ -58,14 +62,25 @@ async function flow(): Promise<Flow> {
     card.powerCut({ strategy: 'none' })
     await card.powerOn()
   }
+  const told = () => [...readPcap(capture.bytes())].flatMap(({ frame }) => toldBy(frame))
   sent()
-  return { network, dpu, region, sent, cut }
+  return { network, dpu, region, sent, cut, told }
 }
 
 function parsed(frame: Uint8Array): Packet {
   const packet = blankPacket()
   expect(checkPacket(packet, frame, 0, frame.length)).toBe(PASS)
   return packet
+}
+
+/** What a PERSIST_ACK tells; nothing of another frame. */
+function toldBy(frame: Uint8Array): { copies: number; records: number }[] {
+  const { row, bthAt } = parsed(frame)
+  if (row === null || row.paethAt === 0) return []
+  const paeth = blankPaeth()
+  readPaeth(paeth, frame, bthAt + row.paethAt)
+  const { copies, records } = paeth
+  return [{ copies, records }]
 }
 
 test('P2-3, P2-6: one request is one packet: operation, destination, data, PSN', async () => {
@@ -100,10 +115,14 @@ test('P2-7: the carrier is RoCEv2: UDP port 4791, and the invariant CRC', async 
   expect(icrcGood(frame!, 0, frame!.length)).toBe(true)
 })
 
-test('P2-8: the flag is the opcode or the address: both are durable', async () => {
-  const { region, cut } = await flow()
+test('P2-8: the flag is the opcode or the address: both are durable in every copy', async () => {
+  const { region, cut, told } = await flow()
   await region.persist(1, PAYLOAD).persisted
   await region.write(2, PAYLOAD)
+  expect(told()).toEqual([
+    { copies: 2, records: 1 },
+    { copies: 2, records: 1 },
+  ])
   await cut()
   for (const slot of [1, 2]) expect((await region.read(slot)).data).toEqual(PAYLOAD)
 })

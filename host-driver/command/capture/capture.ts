@@ -3,15 +3,14 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { icrcGood } from '../../../boards/software/icrc.ts'
-import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../../firmware/wire/ipv6.ts'
-import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
+import { blankPacket, type Packet } from '../../../firmware/wire/packet.ts'
 import { PerdureError } from '../../base/errors.ts'
 import { type CapturedFrame, readPcap } from '../../way/pcap.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
-import { printPacket } from './print.ts'
+import { textOfFrame } from './frame-text.ts'
 
 export function addCapture(program: Command): void {
   program
@@ -32,13 +31,9 @@ function printCapture(output: Output, file: string): void {
   for (const { timeNs, frame } of framesOf(file)) {
     first ??= timeNs
     number++
-    const fault = checkPacket(packet, frame, 0, frame.length)
-    const good = fault === PASS
+    const { good, text } = textOfFrame(packet, frame)
     const ends = good ? addresses(packet, frame) : null
     const icrc = good && icrcGood(frame, 0, frame.length)
-    const text = good
-      ? printPacket(packet, frame)
-      : `${FAULTS[fault]!.name}: ${FAULTS[fault]!.meaning}`
     const timeUs = Number(timeNs - first) / 1000
     if (output.json) {
       const { destQp, psn, opcode, payloadLength } = packet

@@ -12,6 +12,7 @@ import {
 } from '../../../firmware/board/limits.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
 import type { RegionRequest } from '../../control/management.ts'
+import { PLACEMENTS, type RegionPlacement } from '../../control/part.ts'
 import { regionRequest, size, unixSocket } from '../base/arguments.ts'
 
 export interface Address {
@@ -64,19 +65,27 @@ function ipv6Bytes(text: string): number[] {
 export interface PublishRequest {
   readonly bytes: number
   readonly port: number
+  /** Every store into it that is acknowledged is durable. */
+  readonly writePersist: boolean
 }
 
-/** 'size@port'; may be given several times. */
+/** What is said of a port whose region is registered write-persist. */
+const WRITE_PERSIST = ',write-persist'
+
+/** 'size@port[,write-persist]'; may be given several times. */
 export function publishRequest(text: string, before: PublishRequest[] = []): PublishRequest[] {
-  const [bytes = '', port = '', ...more] = text.split('@')
+  const writePersist = text.endsWith(WRITE_PERSIST)
+  const [bytes = '', port = '', ...more] = (
+    writePersist ? text.slice(0, -WRITE_PERSIST.length) : text
+  ).split('@')
   const number = Number(port)
   if (more.length > 0 || !/^\d+$/.test(port) || number < 1 || number > 65535) {
-    throw new InvalidArgumentError('size@port, the port 1 to 65535')
+    throw new InvalidArgumentError(`size@port or size@port${WRITE_PERSIST}, the port 1 to 65535`)
   }
   if (before.some((one) => one.port === number)) {
     throw new InvalidArgumentError(`port ${number} has a region already`)
   }
-  const request = { bytes: size(bytes), port: number }
+  const request = { bytes: size(bytes), port: number, writePersist }
   if (request.bytes === 0) throw new InvalidArgumentError('size: 1 byte or more')
   return [...before, request]
 }
@@ -142,16 +151,23 @@ export function persistentRequest(text: string): PersistentRequest {
   return { bytes, ...(path === '' ? {} : { path }) }
 }
 
-/** A region of the card, or in the persistent memory of its host. */
-export interface PlacedRequest extends RegionRequest {
-  readonly inHost: boolean
+/** A region of the card, or in the persistent memory of its host: placed as that is proven. */
+export interface PlacedRequest extends Omit<RegionRequest, 'placement'> {
+  readonly placement: RegionPlacement | 'host'
 }
 
-/** 'name:slots:capacity[:copies][@host]'; may be given several times. */
+const PLACES: readonly PlacedRequest['placement'][] = [...PLACEMENTS, 'host']
+
+/** 'name:slots:capacity[:copies][@placement]'; may be given several times. */
 export function placedRegion(text: string, before: PlacedRequest[] = []): PlacedRequest[] {
-  const inHost = text.endsWith('@host')
-  const [request] = regionRequest(inHost ? text.slice(0, -'@host'.length) : text)
-  return [...before, { ...request!, inHost }]
+  const [, shape = text, place = 'local'] = /^(.*)@([^@:]*)$/.exec(text) ?? []
+  const placement = PLACES.find((one) => one === place)
+  if (placement === undefined) {
+    const known = `${PLACES.slice(0, -1).join(', ')} or host`
+    throw new InvalidArgumentError(`'${place}' is no placement: ${known}`)
+  }
+  const [request] = regionRequest(shape)
+  return [...before, { ...request!, placement }]
 }
 
 /** Where SMP is asked: a path of a Unix socket, or an address of UDP. */

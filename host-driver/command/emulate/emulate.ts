@@ -23,6 +23,7 @@ import {
   type Address,
   ipAddress,
   memoryRequest,
+  type PlacedRequest,
   partSize,
   persistentRequest,
   placedRegion,
@@ -55,7 +56,7 @@ Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and s
 Console, on standard input, where there is a host inside: ${ORDERS}.`
 
 export function addEmulate(program: Command): void {
-  program
+  const command = program
     .command('emulate')
     .description('run an emulated DPU that serves until it is told to stop')
     .argument('[image]', 'NVDIMM image; without one the part lives in memory')
@@ -79,12 +80,18 @@ export function addEmulate(program: Command): void {
     .option('--ddio', "writes into that memory go to the host's caches")
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
-    .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
+    .option(
+      '--publish <size@port[,write-persist]>',
+      'region for RDMA-CM clients; with write-persist each store is durable when it is ' +
+        'acknowledged; repeatable',
+      publishRequest,
+    )
     .option('--size <bytes>', 'size of a part that is made, as 64M', partSize)
     .option('--create', 'make the image if it is not there, and format a blank part')
     .option(
-      '--region <name:slots:capacity[:copies][@host]>',
-      "region to have, on the card or in the host's persistent memory; repeatable",
+      '--region <name:slots:capacity[:copies][@placement]>',
+      'region to have; placement: local, the card itself, unless said; of the host inside: bypass, ' +
+        'past its caches, through them, or host, whichever it has; repeatable',
       placedRegion,
     )
     .option(
@@ -108,8 +115,18 @@ export function addEmulate(program: Command): void {
       `new firmware that nobody confirms by then goes back; ${TRIAL_SECONDS} unless said`,
       wholeNumber(1, TRIAL_SECONDS_MAX),
     )
+  addLink(command)
+    .option('--json', 'addresses, recovery report and power cuts as JSON objects')
+    .addHelpText('after', EXAMPLE)
+    .action(emulate)
+}
+
+/** What the link to the card does, and who watches it. */
+function addLink(command: Command): Command {
+  return command
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
     .option('--capture <file>', 'write every frame of the card to a pcap file')
+    .option('--trace <file>', 'write in words what passes between client, card and host inside')
     .option('--loss <p>', 'probability that a frame is lost', probability, 0)
     .option('--duplication <p>', 'probability that a frame comes twice', probability, 0)
     .option('--reordering <p>', 'probability that a frame is overtaken', probability, 0)
@@ -119,9 +136,6 @@ export function addEmulate(program: Command): void {
       'decides everything that looks like chance; drawn unless said',
       wholeNumber(0),
     )
-    .option('--json', 'addresses, recovery report and power cuts as JSON objects')
-    .addHelpText('after', EXAMPLE)
-    .action(emulate)
 }
 
 function openPart(image: string | undefined, options: Options): Nvdimm {
@@ -145,13 +159,23 @@ function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Optio
     if (value === undefined || host === undefined) continue
     throw new ArgumentError(`--${option} is of a host inside, --host gives the card another one`)
   }
-  if (persistent !== undefined) return
-  if (ddio !== undefined) throw new ArgumentError('--ddio is of --persistent')
-  const placed = region?.find(({ inHost }) => inHost)
-  if (placed === undefined) return
-  throw new ArgumentError(
-    `region '${placed.name}' shall be in the host: --persistent gives it room`,
-  )
+  if (persistent === undefined && ddio !== undefined) {
+    throw new ArgumentError('--ddio is of --persistent')
+  }
+  for (const one of region ?? []) checkPlace(one, persistent !== undefined, ddio === true)
+}
+
+/** Throws ArgumentError where the host has no such place. */
+function checkPlace({ name, placement }: PlacedRequest, hasHost: boolean, ddio: boolean): void {
+  if (placement === 'local') return
+  const what = `region '${name}' shall be in the host`
+  if (!hasHost) throw new ArgumentError(`${what}: --persistent gives it room`)
+  if (placement === 'bypass' && ddio) {
+    throw new ArgumentError(`${what}, past its caches: leave --ddio out, or say @through`)
+  }
+  if (placement === 'through' && !ddio) {
+    throw new ArgumentError(`${what}, through its caches: say --ddio as well, or @bypass`)
+  }
 }
 
 /** Throws ArgumentError where slots have no place, or nothing to run. */

@@ -52,6 +52,7 @@ import type {
 } from './emulate-options.ts'
 import { HostInside } from './host-inside.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
+import { Trace } from './trace.ts'
 
 export interface EmulationOptions {
   /** Path of the image; without one the part is in memory. */
@@ -79,6 +80,8 @@ export interface EmulationOptions {
   readonly trial?: number
   readonly strictIcrc?: boolean
   readonly capture?: string
+  /** Path of the file that has in words what passes. */
+  readonly trace?: string
   readonly loss: number
   readonly duplication: number
   readonly reordering: number
@@ -113,6 +116,7 @@ export class Emulation {
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
+  private readonly trace: Trace | null
   /** Whether it has come to serve: what this start has made stays from then on. */
   private serves = false
   /** What could not be written before it served, and what is to be said then. */
@@ -136,7 +140,8 @@ export class Emulation {
     this.clock = clock
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
-    this.inside = openInside(options, clock)
+    this.trace = options.trace === undefined ? null : new Trace()
+    this.inside = openInside(options, clock, this.trace)
     const far = this.inside?.persistent?.part
     if (far !== undefined) far.onFailure = onFailure
     this.behindFile = openFile(options, clock)
@@ -290,10 +295,14 @@ export class Emulation {
   private async open(): Promise<void> {
     const { udp, netdev, capture } = this.options
     await this.flash?.open()
-    if (capture !== undefined) {
-      const writer = new PcapWriter()
-      this.capture = writer
-      this.link.tap = (frame) => writer.add(realTimeUs(), frame)
+    const { trace } = this
+    const writer = capture === undefined ? null : new PcapWriter()
+    this.capture = writer
+    if (writer !== null || trace !== null) {
+      this.link.tap = (frame, _, from) => {
+        writer?.add(realTimeUs(), frame)
+        trace?.frame(frame, from)
+      }
     }
     if (netdev !== undefined) this.netdev = await openNetdev(netdev, this.network)
     if (udp === undefined) return
@@ -305,8 +314,10 @@ export class Emulation {
 
   /** All that could refuse has not: only now a capture that is there is replaced. */
   private async serve(dpu: Dpu): Promise<void> {
-    const { capture } = this.options
+    const { capture, trace } = this.options
+    if (trace !== undefined) this.trace?.open(trace)
     if (capture !== undefined) this.capture?.toFile(capture)
+    this.trace?.begin()
     this.serves = true
     for (const text of this.warnings) this.output.say(text)
     if (this.unwritten !== null) this.nvdimm.onFailure(this.unwritten)
@@ -321,8 +332,12 @@ export class Emulation {
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
     this.inside?.end(!this.serves)
     this.behindFile?.close(!this.serves)
-    this.capture?.close()
     await this.flash?.close(!this.serves)
+    try {
+      this.capture?.close()
+    } finally {
+      this.trace?.close()
+    }
   }
 
   /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
@@ -379,20 +394,25 @@ export class Emulation {
     if (state === 'serving' || create) await this.inside?.prove(this.card)
     for (const name of remove) await dpu.remove(name)
     await this.provision(dpu, region)
-    for (const { bytes, port } of publish) {
-      await dpu.provisionBytes({ name: nameOf(port), length: bytes })
+    for (const { bytes, port, writePersist } of publish) {
+      await dpu.provisionBytes({ name: nameOf(port), length: bytes, writePersist })
       await dpu.publish({ name: nameOf(port), port })
     }
   }
 
-  /** Those of the host are made where its memory allows them; those that are there stay there. */
+  /**
+   * Those of the host are made where its memory is as they are placed. One that is placed as that
+   * is proven stays as it is where it is there.
+   */
   private async provision(dpu: Dpu, requests: readonly PlacedRequest[]): Promise<void> {
     const there = await dpu.regions()
-    for (const { inHost, ...request } of requests) {
-      if (!inHost) await dpu.provision(request)
-      else if (!there.some(({ name }) => name === request.name)) {
-        const placement = this.inside?.placement
-        if (placement != null) await dpu.provision({ ...request, placement })
+    const proven = this.inside?.placement ?? null
+    for (const { placement, ...request } of requests) {
+      if (placement === 'local') await dpu.provision(request)
+      else if (placement === proven) await dpu.provision({ ...request, placement })
+      else if (placement === 'host' && proven !== null) {
+        const isThere = there.some(({ name }) => name === request.name)
+        if (!isThere) await dpu.provision({ ...request, placement: proven })
       }
     }
   }
@@ -430,7 +450,9 @@ export class Emulation {
     const addresses = this.addresses()
     if (output.json) {
       const names = regions.map((region) => region.name)
-      const ports = published.map(({ port, region }) => ({ port, region: region.name }))
+      const ports = published.map(({ port, region: { name, writePersist } }) => {
+        return { port, region: name, writePersist }
+      })
       const [address] = addresses
       const told = { address, addresses, bundle: this.bundleHash(), part, regions: names }
       output.printJson({ ...told, published: ports, report })
@@ -447,7 +469,9 @@ export class Emulation {
       output.say(`  region '${one.name}': ${shape}${place}${serves}`)
     }
     for (const { port, region } of published) {
-      output.say(`  port ${port}: region '${region.name}', ${bytesText(Number(region.length))}`)
+      const kind = region.writePersist ? ', write-persist' : ''
+      const length = bytesText(Number(region.length))
+      output.say(`  port ${port}: region '${region.name}', ${length}${kind}`)
     }
     const { memory } = this.options
     if (memory !== undefined) {
@@ -593,9 +617,14 @@ function lostText(cut: CutReport | null): string {
 /** Memory that a host shares with the card, unless it is said. */
 const HOST_MEMORY = 64 * 2 ** 20
 
-function openInside(options: EmulationOptions, clock: RealClock): HostInside | null {
+function openInside(
+  options: EmulationOptions,
+  clock: RealClock,
+  trace: Trace | null,
+): HostInside | null {
   const { memory, persistent } = options
-  return memory === undefined && persistent === undefined ? null : new HostInside(options, clock)
+  if (memory === undefined && persistent === undefined) return null
+  return new HostInside(options, clock, trace)
 }
 
 function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): FilePortEnd | null {

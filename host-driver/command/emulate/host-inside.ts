@@ -12,6 +12,8 @@
  */
 
 import {
+  type Access,
+  type AccessFault,
   type CutReport,
   DDIO_OFF,
   DDIO_ON,
@@ -33,8 +35,10 @@ import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import { sleep } from '../../base/clock.ts'
 import { startFlushAgent } from '../../card/agent-queues.ts'
 import { PcieDevice } from '../../card/device.ts'
+import type { HostMemory as CpuMemory } from '../../target/flush-agent.ts'
 import { type PlacementName, probePlacement } from '../../target/registrar.ts'
 import type { MemoryRequest, PersistentRequest } from './emulate-options.ts'
+import type { Trace } from './trace.ts'
 
 interface HostRequest {
   readonly memory?: MemoryRequest
@@ -60,15 +64,26 @@ export class HostInside {
   private device: PcieDevice | null = null
   private on = true
   private proven: PlacementName | null = null
+  private readonly trace: Trace | null
+  /** The next write into the persistent memory gets lost. */
+  private losing = false
 
   /** Throws an NvdimmFileError. */
-  constructor(request: HostRequest, clock: RealClock) {
+  constructor(request: HostRequest, clock: RealClock, trace: Trace | null) {
     const { memory, persistent, ddio = false } = request
     const link = new PcieLink()
     this.request = request
+    this.trace = trace
     this.ddio = ddio
+    link.script = (access) => this.judge(access)
     this.ram = new HostRam(QUEUES_BYTES + (memory?.mapped ?? 0), link)
     this.port = new EmulatedPort({ ram: this.ram, clock })
+    if (trace !== null) {
+      this.port.script = (write) => {
+        trace.register(write)
+        return undefined
+      }
+    }
     this.persistent =
       persistent === undefined
         ? null
@@ -101,8 +116,39 @@ export class HostInside {
     if (persistent === null || device === null || this.proven !== null) return
     const side = new HostSide(card, persistent)
     const { placement } = await probePlacement(side, device.management)
-    if (placement === 'through') await startFlushAgent(side, device.management, device)
+    if (placement === 'through') await this.startAgent(side, device)
     this.proven = placement as PlacementName
+  }
+
+  /** A flush agent, watched where a trace is written. */
+  private async startAgent(side: HostSide, device: PcieDevice): Promise<void> {
+    const { trace } = this
+    const { management } = device
+    if (trace === null) {
+      await startFlushAgent(side, management, device)
+      return
+    }
+    const watched: CpuMemory = {
+      load: (at, length) => side.load(at, length),
+      clean: (at, length) => {
+        trace.clean(at, length)
+        side.clean(at, length)
+      },
+      fence: () => {
+        trace.fence()
+        side.fence()
+      },
+    }
+    const agent = await startFlushAgent(watched, management, device)
+    agent.onFlushed = (flushed) => trace.flushed(flushed)
+  }
+
+  /** What becomes of an access of the card. */
+  private judge(access: Access): AccessFault | undefined {
+    this.trace?.access(access, this.persistent?.platform.ddio === true)
+    if (!this.losing || access.kind !== 'write' || access.memory !== 'persistent') return undefined
+    this.losing = false
+    return 'lost'
   }
 
   /** The card was gone, and what the host had in its memory is there. */
@@ -133,7 +179,7 @@ export class HostInside {
     this.on = false
     this.device = null
     this.proven = null
-    this.port.memory.link.script = null
+    this.losing = false
     const choice = { random: new Random(0), strategy: 'none' } as const
     const report = this.persistent?.powerCut(choice) ?? null
     this.port.resetHost(choice)
@@ -149,12 +195,7 @@ export class HostInside {
 
   /** The next write of the card into the persistent memory gets lost on its way. */
   loseNextWrite(): void {
-    const { link } = this.port.memory
-    link.script = ({ kind, memory }) => {
-      if (kind !== 'write' || memory !== 'persistent') return
-      link.script = null
-      return 'lost'
-    }
+    this.losing = true
   }
 
   /** Lets the card go. */

@@ -80,9 +80,10 @@ function keptByTable(plan: Plan, phase: 'A' | 'B', values: readonly number[]): n
   const behind = (wanted: number): number => values.findIndex((v, c) => c > 0 && v === wanted)
   const b = [behind(NEW), behind(OLD), values.length - 1].find((c) => c > 0)!
   const waited = values.slice(1, plan.wait)
+  const isOlder = phase === 'B' && values[0] === OLD && values[b] === NEW
   const row = judgeCopies({
     phase: phase === 'A' ? PHASE_A : PHASE_B,
-    aValid: valid[0]!,
+    aValid: valid[0]! && !isOlder,
     bValid: valid[b]!,
     same: values[0] === values[b] && values[0] !== UNREADABLE,
     bCurrent: valid[b]! && values[b] === NEW,

@@ -318,7 +318,9 @@ export function decide(
     if (b > 0) return { action: 'useB', kept: b }
     return valid(a) ? { action: 'useA', kept: 0 } : { action: 'lost', kept: -1 }
   }
-  if (valid(a)) return { action: 'useA', kept: 0 }
+  // One that is older was not stored, though it was said to be: the write itself stands behind it.
+  const isOlder = a < write && b > 0 && values[b] === write
+  if (valid(a) && !isOlder) return { action: 'useA', kept: 0 }
   if (b < 0) return { action: 'lost', kept: -1 }
   // What the acknowledgement waited for was fenced, and so is never torn: it is gone, or was not.
   const gone = values.slice(1, plan.wait).every((value) => value === UNREADABLE)

@@ -4,24 +4,45 @@
  */
 
 import { expect, test } from 'vitest'
-import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../../../firmware/medium/region.ts'
+import {
+  BYTES_BASE_HIGH,
+  BYTES_RIGHTS,
+  FLUSH_PERSISTENT,
+  REMOTE_READ,
+  REMOTE_WRITE,
+  WRITE_PERSIST,
+  WRITE_PERSIST_REGION,
+} from '../../../firmware/medium/region.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { dataOf, type Sent, TestCard, type TestPeer } from '../../support/cards/test-card.ts'
+import {
+  dataOf,
+  type Place,
+  readFrame,
+  type Sent,
+  TestCard,
+  type TestPeer,
+} from '../../support/cards/test-card.ts'
 import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { readAnnouncement } from '../../support/wire/headers.ts'
-import { ACK, writeFrames } from '../../support/wire/requests.ts'
+import { ACK, flushFrame, writeFrames } from '../../support/wire/requests.ts'
 
 const LENGTH = 65536
 const NAK_ACCESS = 0x62
 
 /** Connected to an announced region; the SENDs that came. */
-function connected(): { card: TestCard; qp: TestPeer; sends: Sent[]; private: Uint8Array } {
+function connected(options: { flags?: number; rights?: number } = {}): {
+  card: TestCard
+  qp: TestPeer
+  sends: Sent[]
+  private: Uint8Array
+} {
   const card = new TestCard(1 << 19).format()
-  card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: LENGTH })
-  expect(publish(card, { form: mad.FORM_ANNOUNCED }).fault).toBe('PASS')
+  const { flags = 0, rights = 0 } = options
+  card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: LENGTH, flags })
+  expect(publish(card, { form: mad.FORM_ANNOUNCED, rights }).fault).toBe('PASS')
   const rep = repOf(card.serve(reqFrame(CLIENT)))
   const sends = sendsOf(card.serve(idsFrame(CLIENT, cm.CM_RTU, rep.localId)))
   const qp = { number: rep.qpn, peer: CLIENT.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
@@ -57,6 +78,38 @@ test('P2-1, P2-2: once connected, the client is told start, length and flags by 
     ...writeFrames(qp, { rkey, baseHigh: said.addressHigh }, 0, dataOf(64, 1)),
   )
   expect(answer!.syndrome).toBe(ACK)
+})
+
+test('P2-1, P2-2: write-persist is announced of what is registered so, and of nothing else', () => {
+  for (const [flags, rights] of [
+    [0, BYTES_RIGHTS],
+    [WRITE_PERSIST_REGION, BYTES_RIGHTS | WRITE_PERSIST],
+  ] as const) {
+    const { sends } = connected({ flags })
+    expect(readAnnouncement(sends[0]!.payload, 0).rights).toBe(rights)
+  }
+})
+
+test('P2-1: rights that were not granted are not announced, and are refused', () => {
+  const read = (qp: TestPeer, place: Place) => readFrame(qp, place, 0, 0, 8)
+  const asks: readonly (readonly [number, (qp: TestPeer, place: Place) => Uint8Array[]])[] = [
+    [REMOTE_WRITE, (qp, place) => writeFrames(qp, place, 0, dataOf(8, 1))],
+    [REMOTE_READ, (qp, place) => [read(qp, place)]],
+    [FLUSH_PERSISTENT, (qp, place) => [flushFrame(qp, place)]],
+  ]
+  for (const [granted] of asks) {
+    for (const [asked, framesOf] of asks) {
+      const { card, qp, sends } = connected({ rights: granted })
+      const said = readAnnouncement(sends[0]!.payload, 0)
+      expect(said.rights).toBe(granted)
+      acknowledged(card, qp, CLIENT.psn)
+      const place = { rkey: said.rkey, baseHigh: said.addressHigh }
+      const isRefused = card.serve(...framesOf(qp, place)).some(({ syndrome }) => {
+        return syndrome === NAK_ACCESS
+      })
+      expect(isRefused, `granted ${granted}, asked ${asked}`).toBe(asked !== granted)
+    }
+  }
 })
 
 test('P2-2: the announcement is sent again until it is acknowledged, then never', () => {

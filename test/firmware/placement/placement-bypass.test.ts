@@ -134,6 +134,21 @@ describe('a record in the host’s memory', () => {
     expect(reads).toEqual([2, 2, 2])
   })
 
+  test('P2-13, P2-14: every write into the host asks for no-snoop, and so does every read', () => {
+    const { card, region, qp } = placed()
+    const asked: boolean[] = []
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const writes = (op === COPY || op === COPY_CLEAN) && isHost(words[at + TO]!)
+        const reads = op === COPY && isHost(words[at + FROM]!)
+        if (writes || reads) asked.push((words[at + AUX]! & NO_SNOOP) !== 0)
+      },
+    })
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    card.machine.observe({})
+    expect(asked).toEqual([true, true, true, true])
+  })
+
   test('P2-14: no acknowledgement leaves before the read that earns it', () => {
     for (const wait of [1, 2]) {
       const { card, region, qp } = placed()
