@@ -90,8 +90,8 @@ export function addEmulate(program: Command): void {
     .option('--create', 'make the image if it is not there, and format a blank part')
     .option(
       '--region <name:slots:capacity[:copies][@placement]>',
-      'region to have; placement: local, the card itself, unless said; of the host inside: bypass, ' +
-        'past its caches, through them, or host, whichever it has; repeatable',
+      'region to have; placement: local, the card itself, unless said; of the host inside: ' +
+        'bypass, past its caches, through them, or host, whichever it has; repeatable',
       placedRegion,
     )
     .option(
