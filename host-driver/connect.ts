@@ -116,7 +116,7 @@ function checkOptions(options: ConnectOptions): void {
   // The part takes an operation that it knows of a client for its repetition: it answers that it is
   // durable, and stores nothing. So whoever goes on as a client says where.
   if (clientId !== undefined && firstOperation === undefined) {
-    const how = 'say firstOperation, too: 1 of a new client, else behind all that it has used'
+    const how = 'say firstOperation, too: 1 of a new client, else above all that it has used'
     throw new ArgumentError(`clientId ${clientId}: ${how}`)
   }
 }

@@ -198,7 +198,7 @@ export function readImage(bytes: Uint8Array): Image {
   const said = tlvValue(image, TLV_SHA256)
   if (said === null) throw new ImageError('IMAGE_TLVS', 'it does not say its SHA-256')
   if (!isSame(said, hash)) {
-    throw new ImageError('IMAGE_HASH', 'its SHA-256 is another one than it says: it is damaged')
+    throw new ImageError('IMAGE_HASH', 'its SHA-256 differs from what it says: it is damaged')
   }
   return image
 }
@@ -250,7 +250,7 @@ export function checkSignature(image: Image, trusted: readonly KeyObject[]): Key
   const name = tlvValue(image, TLV_KEY_HASH)
   const signature = tlvValue(image, TLV_ED25519)
   if (name === null || signature === null) {
-    throw new ImageError('IMAGE_UNSIGNED', 'nobody has signed it')
+    throw new ImageError('IMAGE_UNSIGNED', 'it is not signed')
   }
   const key = trusted.find((one) => isSame(keyHash(one), name))
   if (key === undefined) {

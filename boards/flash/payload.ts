@@ -146,7 +146,7 @@ function manifestOf(bytes: Uint8Array): Manifest {
   try {
     found = decode(bytes, { cde: true, maxDepth: 4 })
   } catch (cause) {
-    throw wrong('its manifest is no CBOR', { cause })
+    throw wrong('its manifest is not CBOR', { cause })
   }
   const { counter, targets, formats, hal, parts } = fieldsOf(found)
   if (!isCount(counter, 2 ** 32 - 1)) throw wrong('its manifest has no counter of 32 bits')
@@ -210,7 +210,7 @@ function checkPlaces(parts: readonly Part[], length: number): void {
     if (at !== end) throw wrong(`its ${kind} begins at byte ${at}, not at ${end}`)
     end += packed
   }
-  if (end !== length) throw wrong(`its parts have ${end} bytes, behind its manifest are ${length}`)
+  if (end !== length) throw wrong(`its parts have ${end} bytes, and ${length} follow its manifest`)
   const kinds = new Set(parts.map(({ kind }) => kind))
   if (kinds.size !== parts.length) throw wrong('it has two parts of a kind')
   if (!kinds.has('bundle')) throw wrong('it has no bundle')

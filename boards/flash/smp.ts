@@ -242,9 +242,9 @@ export function answerSmp(card: SmpCard, packet: Uint8Array): Uint8Array | null 
   const [group, sequence, command] = [view.getUint16(4), packet[6]!, packet[7]!]
   let answer: object
   try {
-    if (version > 1) throw new Refusal(RC_UNSUPPORTED_TOO_NEW, 'a version of SMP that is none yet')
+    if (version > 1) throw new Refusal(RC_UNSUPPORTED_TOO_NEW, 'an unknown version of SMP')
     if (packet.length !== SMP_HEADER_BYTES + view.getUint16(2)) {
-      throw new Refusal(RC_INVALID, 'its length is another one than its header says')
+      throw new Refusal(RC_INVALID, 'its length differs from what its header says')
     }
     answer = handlerOf(op, group, command)(card, fieldsOf(packet.subarray(SMP_HEADER_BYTES)))
   } catch (error) {
@@ -271,10 +271,10 @@ function fieldsOf(bytes: Uint8Array): Fields {
   try {
     found = decode(bytes, { maxDepth: DEPTH_MAX, rejectDuplicateKeys: true })
   } catch (cause) {
-    throw new Refusal(RC_INVALID, `it is no CBOR: ${(cause as Error).message}`)
+    throw new Refusal(RC_INVALID, `it is not CBOR: ${(cause as Error).message}`)
   }
   if (typeof found !== 'object' || found === null || Array.isArray(found)) {
-    throw new Refusal(RC_INVALID, 'it is no map')
+    throw new Refusal(RC_INVALID, 'it is not a map')
   }
   return { ...found }
 }

@@ -20,12 +20,12 @@ import { ARCHITECTURES, hostArchitecture, isArchitecture } from './toolchain.ts'
 
 const USAGE = `node build.mjs --board linux [--arch x86-64|arm64] [--package] [--install]
                              [--sanitize] [--drop-flush] [--signing-key FILE]
-  --arch          for which processor; unless said, that of this machine
+  --arch          for which processor; by default, that of this machine
   --package       pack them, for that processor: perdured-linux_VERSION_ARCH.deb
   --install       install the Debian packages that are missing
   --sanitize      with AddressSanitizer and UndefinedBehaviourSanitizer, for tests
   --drop-flush    one write-back is left out: what tests of durability must find
-  --signing-key   PEM file of the Ed25519 key that signs the bundle; unless said, a key for
+  --signing-key   PEM file of the Ed25519 key that signs the bundle; by default, a key for
                   development that is made once`
 
 function say(line: string): void {

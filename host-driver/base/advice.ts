@@ -23,16 +23,17 @@ const ADVICE: Readonly<Record<string, string>> = {
   OPERATION_FORGOTTEN: 'Read the record, then decide: another has written there since.',
   SUPERBLOCK: 'The part is read-only: copy what it holds to another one, and replace it.',
   // batches
-  PERDURE_NOT_ACCEPTED: 'Nothing is promised of it; see to the other, then send both once more.',
-  BATCH_ABORTED: 'Nothing is promised of it; send it again.',
+  PERDURE_NOT_ACCEPTED:
+    'There is no promise about it; correct the other one, then send both again.',
+  BATCH_ABORTED: 'There is no promise about it; send it again.',
   CONDITION: 'Read the record, decide again, then expect the sequence that it has.',
   BATCH_FIELDS: 'Give the records of a batch one region, other slots and consecutive operations.',
-  BATCH_TIME: 'It is as it was; send it again, all of its batch without a pause.',
+  BATCH_TIME: 'The record is unchanged; send its whole batch again, without a pause.',
   BATCH_ROOM: 'Too many batches at once; send this one again, or a smaller one.',
   BATCH_REGION: "Write these records one by one, by 'persist'.",
   // management
   BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",
-  FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if it may go.',
+  FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if its data may go.',
   NEWER: 'Nothing was changed; use the version that formatted it.',
   OLDER: 'Nothing was changed; read it out with the version that formatted it, then format again.',
   DAMAGED: 'Nothing was changed; keep the image, and restore the part from its copy.',
@@ -46,15 +47,15 @@ const ADVICE: Readonly<Record<string, string>> = {
   REGION_EXISTS: 'Open it as it is, or choose another name.',
   REGIONS_FULL: 'Use a region that is there.',
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
-  QUEUE_PAIRS_FULL: 'Close connections that are not needed any more.',
+  QUEUE_PAIRS_FULL: 'Close connections that are no longer needed.',
   QUEUE_DEPTH: 'Give both queues of the pair a place or more, at both ends.',
-  SERVICES_FULL: 'Withdraw a port that nobody needs any more.',
+  SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',
   ATTACH_FAILED: 'See that the other DPU is on and publishes the region on that port.',
   // connecting to a port
   UNSERVED_CONNECTION: 'See the reason; a region is offered on a port by dpu.publish().',
-  STALE_CONNECTION: 'Try again: the connection of before is over now.',
+  STALE_CONNECTION: 'Try again: the earlier connection has ended.',
   // no answer at all
   PERDURE_UNREACHABLE: 'See that the card is on, and reachable there; then ask again.',
   // transport

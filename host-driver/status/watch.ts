@@ -352,7 +352,7 @@ export class Watch<Range = ByteRange> {
     if (next === ANSWER_REFUSED) {
       this.isAssociated = false
       const message = `watch ${this.watched.what}: the DPU tells nothing of it: no place is left`
-      const advice = 'Close watches that nobody needs; ask the DPU that has the memory.'
+      const advice = 'Close watches that are not needed; ask the DPU that has the memory.'
       this.end(new PerdureError('PERDURE_REFUSED', `${message}, or it is not its own. ${advice}`))
     } else if (next === ANSWER_OFFER) {
       this.agree(size!.blockSizeLog2).catch(nothing)

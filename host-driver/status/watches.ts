@@ -37,7 +37,7 @@ export class Watches implements Notices {
     if (this.byRegion.has(region)) throw new ArgumentError(`${watched.what} is watched already`)
     const { current } = connection
     if (current !== null && current.hearsStatus !== true) {
-      const why = "a host is told of another card's memory, not of its local card's"
+      const why = "a host can watch another card's memory, not its local card's"
       throw new TransportError('LOC_QP_OP_ERR', `watch ${watched.what}: ${why}`)
     }
     this.byRegion.set(region, watch as unknown as AnyWatch)

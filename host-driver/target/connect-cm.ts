@@ -101,7 +101,7 @@ const REASONS: Readonly<Record<number, string>> = {
   [cm.REJECT_TIMEOUT]: 'timeout',
   [cm.REJECT_UNSUPPORTED]: 'unsupported request',
   [cm.REJECT_COMM_ID]: 'invalid communication id',
-  [cm.REJECT_SERVICE_ID]: 'nobody listens on that port',
+  [cm.REJECT_SERVICE_ID]: 'nothing listens on that port',
   [cm.REJECT_TRANSPORT]: 'invalid transport type',
   [cm.REJECT_STALE]: 'stale connection; try again',
   [cm.REJECT_GID]: 'invalid address',

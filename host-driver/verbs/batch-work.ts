@@ -59,7 +59,7 @@ export function checkBursts(list: readonly SendRequest[]): void {
     open = batch.last ? null : request
   }
   if (open !== null) {
-    throw new ArgumentError(`request ${open.wrId}: batch: none behind it is the last one`)
+    throw new ArgumentError(`request ${open.wrId}: batch: none after it is the last one`)
   }
 }
 
@@ -73,7 +73,7 @@ function checkFollows(before: SendRequest, request: SendRequest): void {
   if (batch.id !== first.id) refuse(`id ${batch.id} inside of batch ${first.id}`)
   if (batch.count !== first.count) refuse(`${batch.count} records, before it ${first.count}`)
   if (batch.condition !== first.condition) refuse(`another condition than before it`)
-  if (batch.index <= first.index) refuse(`index ${batch.index} behind ${first.index}`)
+  if (batch.index <= first.index) refuse(`index ${batch.index} after ${first.index}`)
   if (request.rkey !== before.rkey) refuse('another region than before it')
   const base = before.operationId! - BigInt(first.index)
   if (request.operationId! - BigInt(batch.index) !== base) {

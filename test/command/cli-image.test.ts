@@ -101,7 +101,7 @@ describe('perdure image', () => {
   test('create takes the bundle of the package, its version, and a key of one’s own', async () => {
     const made = await image('create --board emulator')
     expect(made).toMatchObject({ code: 0 })
-    expect(made.stderr).toMatch(/^signed by \S+development-key\.pem: a card trusts it when /)
+    expect(made.stderr).toMatch(/^signed by \S+development-key\.pem: a card trusts it once /)
     const key = at('.config/perdure/development-key.pem')
     expect(statSync(key).mode & 0o777).toBe(0o600)
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -177,7 +177,7 @@ describe('perdure image', () => {
     for (const line of ['inspect damaged.bin', 'verify damaged.bin --trust b.pub.pem']) {
       const refused = await image(line)
       expect(refused).toMatchObject({ code: 65, stdout: '' })
-      expect(refused.stderr).toContain('damaged.bin: its SHA-256 is another one than it says')
+      expect(refused.stderr).toContain('damaged.bin: its SHA-256 differs from what it says')
       expect(refused.stderr).toContain('Fetch it again')
     }
     const json = JSON.parse((await image('inspect damaged.bin --json')).stderr) as object

@@ -185,7 +185,7 @@ const FILES: readonly Row[] = [
   ['image create --board emulator --bundle none', 66, 'none: it is not there (ENOENT)', CHECK],
   ['image keygen text', 65, 'text: it is there already (EEXIST)', 'Name another one.'],
   ['console unix:none status', 66, 'unix:none: it is not there (ENOENT)', CHECK],
-  ['console unix:text status', 69, 'unix:text: nobody listens there (ECONNREFUSED)', 'Start'],
+  ['console unix:text status', 69, 'unix:text: nothing listens there (ECONNREFUSED)', 'Start'],
   ['console /nonexistent status', 66, '/nonexistent: it is not there (ENOENT)', CHECK],
   ['console /tmp status', 65, '/tmp: it is a folder (EISDIR)', NAME_A_FILE],
   [`inspect ${'x'.repeat(300)}`, 64, 'the name is too long (ENAMETOOLONG)', 'Name a shorter one.'],

@@ -290,7 +290,7 @@ describe('perdure flash', () => {
     while ((await slots())[0] === '1.0.0 active') await setTimeout(100)
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
     expect((await perdure(`flash list ${PORT}`)).stdout).toContain(
-      'reason    nobody confirmed it within 1 s\n',
+      'reason    it was not confirmed within 1 s\n',
     )
     await stop(card)
     await startCard()

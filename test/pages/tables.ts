@@ -419,7 +419,7 @@ const LINUX: readonly PageTable[] = [
   {
     title: 'the page of the native runtime has every key, with what it takes and its default',
     page: 'boards/linux/doc/configuration.md',
-    head: '| key | takes | unless said |',
+    head: '| key | takes | default |',
     rows: keyed(
       [...read('boards/linux/src/service/config.c').matchAll(KEY)].map(
         ([, name, fallback, takes]) => {
@@ -432,7 +432,7 @@ const LINUX: readonly PageTable[] = [
   {
     title: 'the page of the native runtime has every key of the supervisor',
     page: 'boards/linux/doc/perdure-boot.md',
-    head: '| key of `boot.conf` | takes | unless said |',
+    head: '| key of `boot.conf` | takes | default |',
     rows: keyed(
       Object.entries(KEYS).map(([name, { takes, fallback, most }]) => {
         const often = most === 1 ? '' : `; up to ${most} lines`

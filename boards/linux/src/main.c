@@ -41,7 +41,7 @@ static const char USAGE[] =
     "  --check           verify configuration, bundle and memory, say what they are, and end\n"
     "  --json            say where it serves as a JSON object\n"
     "\n"
-    "keys, what they take, and what they are unless said:\n";
+    "keys, what they take, and their defaults:\n";
 
 static const char CODES[] =
     "\n"

@@ -17,7 +17,7 @@ import { bfCfg } from './bf-cfg.ts'
 const USAGE = `node build.mjs --board bluefield2|bluefield3 [--install] [--config FILE]
                              [--signing-key FILE]
   --install       install the Debian packages that are missing
-  --signing-key   PEM file of the Ed25519 key that signs the bundle; unless said, a key for
+  --signing-key   PEM file of the Ed25519 key that signs the bundle; by default, a key for
                   development that is made once
   --config        perdured.conf for the card: bf.cfg then enables the service`
 

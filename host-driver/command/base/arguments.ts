@@ -25,7 +25,7 @@ export function engineOption(): Option {
 
 /** `--path-mtu`, where much is sent or read. */
 export function pathMtuOption(): Option {
-  const option = new Option('--path-mtu <bytes>', 'payload of a packet; found unless said')
+  const option = new Option('--path-mtu <bytes>', 'payload of a packet; found by default')
   return option.choices(PATH_MTUS.map(String))
 }
 

@@ -51,7 +51,7 @@ const TOLD: Readonly<Record<string, Told>> = {
     advice: "Say one of its own ('ip address' lists them), or 127.0.0.1.",
   },
   ENOTFOUND: {
-    words: 'nobody knows that name',
+    words: 'no name server knows that name',
     advice: 'Check it, or say an address.',
   },
   EAI_AGAIN: {
@@ -59,7 +59,7 @@ const TOLD: Readonly<Record<string, Told>> = {
     advice: 'Say an address, or try again.',
   },
   ECONNREFUSED: {
-    words: 'nobody listens there',
+    words: 'nothing listens there',
     advice: 'Start who shall, or name another path.',
   },
   ENOSPC: {

@@ -62,7 +62,10 @@ function createProgram(): Command {
   const udp = new Option('--udp <address:port>', 'serve the host driver; port 0 for any')
   return new Command('npm run board:qemu --')
     .description('run an arm64 virtual machine with an NVDIMM, which serves until it is stopped')
-    .option('--memory <file>', 'file behind the NVDIMM, made if it is not there; else of this run')
+    .option(
+      '--memory <file>',
+      'file that holds the NVDIMM, made if it is missing; else of this run',
+    )
     .option('--size <bytes>', 'its size, a multiple of 2M, as 64M', size)
     .addOption(cpu.choices(Object.keys(CPUS)).default('neoverse-n1'))
     .addOption(udp.argParser(udpAddress).default(UDP, `${UDP.host}:${UDP.port}`))

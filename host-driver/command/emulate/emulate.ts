@@ -58,7 +58,7 @@ Console, on standard input, where there is a host inside: ${ORDERS}.`
 export function addEmulate(program: Command): void {
   const command = program
     .command('emulate')
-    .description('run an emulated DPU that serves until it is told to stop')
+    .description('run an emulated DPU that serves until you stop it')
     .argument('[image]', 'NVDIMM image; without one the part lives in memory')
     .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress)
     .option('--host <file>', 'serve a host of this machine over PCIe, through that file')
@@ -107,12 +107,12 @@ export function addEmulate(program: Command): void {
     )
     .option(
       '--trust <file>',
-      'public key of who signs it; repeatable; your own unless said',
+      'public key of who signs it; repeatable; your own by default',
       several,
     )
     .option(
       '--trial <seconds>',
-      `new firmware that nobody confirms by then goes back; ${TRIAL_SECONDS} unless said`,
+      `new firmware that is not confirmed by then goes back; ${TRIAL_SECONDS} by default`,
       wholeNumber(1, TRIAL_SECONDS_MAX),
     )
   addLink(command)
@@ -133,7 +133,7 @@ function addLink(command: Command): Command {
     .option('--corruption <p>', 'probability of a flipped bit', probability, 0)
     .option(
       '--seed <n>',
-      'decides everything that looks like chance; drawn unless said',
+      'decides everything that looks like chance; drawn by default',
       wholeNumber(0),
     )
 }

@@ -230,7 +230,7 @@ export class Emulation {
   private staysWithout(error: Error): true {
     if (this.flash === null || !(error instanceof FirmwareStopped)) throw error
     this.output.fail(error)
-    this.output.say('no firmware runs: SMP is answered, and takes another one')
+    this.output.say('no firmware runs: upload another one over SMP')
     if (this.serves) return true
     this.serves = true
     const addresses = this.flash.addresses()
@@ -241,7 +241,7 @@ export class Emulation {
 
   private endTrial(why: string): void {
     this.flash?.ended(why)
-    this.tell({ reverted: why }, `the firmware on trial is no good, and goes back: ${why}`)
+    this.tell({ reverted: why }, `the firmware on trial failed, and the card goes back: ${why}`)
   }
 
   /** What the firmware has stopped by: of one on trial that is its end, and of others ours. */

@@ -115,7 +115,7 @@ export class FlashTarget implements SmpCard {
     const { trial = TRIAL_SECONDS, restart } = this.options
     this.trialEndsMs = performance.now() + trial * 1000
     this.trialTimer = setTimeout(() => {
-      this.ended(`nobody confirmed it within ${trial} s`)
+      this.ended(`it was not confirmed within ${trial} s`)
       restart()
     }, trial * 1000)
     this.trialTimer.unref()

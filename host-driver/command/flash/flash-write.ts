@@ -109,7 +109,7 @@ function sayPlan(output: Output, slots: readonly Slot[], { image, payload }: Ope
   }
   const { counter, formats } = payload.manifest
   const name = tlvValue(image, TLV_KEY_HASH)
-  const by = name === null ? 'nobody' : shortHash(name)
+  const by = name === null ? 'no key' : shortHash(name)
   const version = versionText(image.version)
   const words = `signed by ${by}, counter ${counter}, formats ${[...new Set(formats)].join(' to ')}`
   const hash = Buffer.from(image.hash).toString('hex')

@@ -106,27 +106,23 @@ export function addImage(program: Command, packageVersion: string): void {
     .addOption(
       new Option('--board <board>', 'what it is for').choices(BOARDS).makeOptionMandatory(),
     )
-    .option(
-      '--image-version <version>',
-      `of the image; ${packageVersion} unless said`,
-      imageVersion,
-    )
-    .option('--signing-key <file>', 'private key; one of your own unless said')
+    .option('--image-version <version>', `of the image; ${packageVersion} by default`, imageVersion)
+    .option('--signing-key <file>', 'private key; one of your own by default')
     .option(
       '--counter <count>',
       'security counter: never raised, never refused',
       wholeNumber(0, COUNTER_MAX),
       0,
     )
-    .option('--bundle <file>', 'the firmware; that of this package unless said')
+    .option('--bundle <file>', 'the firmware; that of this package by default')
     .addOption(
       new Option('--broken <how>', 'for trying out how a card goes back').choices(
         Object.keys(BROKEN),
       ),
     )
-    .option('--runtime <file>', 'perdured for that board; the one that was built here unless said')
+    .option('--runtime <file>', 'perdured for that board; the one built here by default')
     .option('--bundle-only', 'without it: it runs on the perdured that the card has, slower')
-    .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin unless said')
+    .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin by default')
     .option('--json', 'as one JSON object')
     .action(async (options: CreateOptions) => {
       await create(new Output(options.json ?? false), options, versionOf(packageVersion)!)
@@ -164,7 +160,7 @@ function keygen(output: Output, file: string): void {
     return
   }
   output.print(`${shortHash(hash)}  ${file}  ${publicPath(file)}`)
-  output.say(`${file} signs images: keep it. ${publicPath(file)} is what cards are told to trust.`)
+  output.say(`${file} signs images: keep it. Give cards ${publicPath(file)} to trust.`)
 }
 
 async function create(
@@ -193,7 +189,7 @@ async function create(
   await intoFile(out, (file) => writeAll(file, bytes))
   if (options.signingKey === undefined) {
     const path = developmentKey()
-    output.say(`signed by ${path}: a card trusts it when it is told ${publicPath(path)}`)
+    output.say(`signed by ${path}: a card trusts it once it has ${publicPath(path)}`)
   }
   if (runtime !== null) output.say(`runtime ${runtime}`)
   else if (board in ARCHITECTURES) output.say(withoutRuntime(ARCHITECTURES[board]!))
@@ -292,7 +288,7 @@ function tellImage(output: Output, file: string, { image, payload, length }: Ope
   const lines = facts([
     ['image', `${version}  ${shortHash(image.hash)}`],
     ['bytes', `${length} (${bytesText(length)})`],
-    ['signed by', name === null ? 'nobody' : shortHash(name)],
+    ['signed by', name === null ? 'no key' : shortHash(name)],
     ['counter', counter],
     ['boards', targets.join(', ')],
     ['formats', formats[0] === formats[1] ? formats[0] : formats.join(' to ')],

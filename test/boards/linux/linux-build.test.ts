@@ -38,7 +38,7 @@ function keysUnder(page: string, head: string): string[] {
 
 describe('what comes with it', () => {
   test('the configuration that a package installs uses keys that there are', () => {
-    const keys = keysUnder('boards/linux/doc/configuration.md', '| key | takes | unless said |')
+    const keys = keysUnder('boards/linux/doc/configuration.md', '| key | takes | default |')
     const used = [...read('boards/linux/perdured.conf').matchAll(/^#?([a-z0-9-]+) =/gm)]
     expect(used.length).toBeGreaterThan(5)
     expect(used.map(([, name]) => name).filter((name) => !keys.includes(name!))).toEqual([])

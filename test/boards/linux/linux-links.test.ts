@@ -147,10 +147,10 @@ describe.skipIf(noService !== null)(titled('perdured with several links', noServ
       'a fifth one',
       Array.from({ length: 5 }, () => 'udp:127.0.0.1:0'),
       78,
-      'line 11: link = udp:127.0.0.1:0 cannot be; it takes packet:',
+      'line 11: link = udp:127.0.0.1:0 is not valid; it takes packet:',
     ],
     ['one that names none', ['udp:127.0.0.1:0', 'eth0'], 69, "'eth0' names no link"],
-    ['an empty one', ['udp:127.0.0.1:0', ' '], 78, 'link =  cannot be'],
+    ['an empty one', ['udp:127.0.0.1:0', ' '], 78, 'link =  is not valid'],
   ])('%s is refused in words', async (_what, link, code, words) => {
     const end = await folder().ends({ link })
     expect(end.said).toContain(words)

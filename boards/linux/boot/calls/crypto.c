@@ -70,7 +70,7 @@ static bool unpack(JSContext *context, struct unpacking *u, struct bytes packed)
     throw_error(context, NULL, "the packed bytes are no brotli: %s",
                 BrotliDecoderErrorString(reason));
   } else if (packed.length > 0) {
-    throw_error(context, NULL, "%zu bytes stand behind the packed ones", packed.length);
+    throw_error(context, NULL, "%zu bytes follow the packed ones", packed.length);
   } else {
     return true;
   }

@@ -10,7 +10,7 @@ import { Supervisor } from './supervisor.ts'
 
 const USAGE = `perdure-boot --config FILE [--notify PATH]
   --config FILE   lines of key = value; # begins a comment
-  --notify PATH   where perdured says how it is; /run/perdure/notify unless said
+  --notify PATH   where perdured says how it is; /run/perdure/notify by default
 
 Exit codes: 0 told to stop, 64 usage, 69 slots or ways of SMP cannot be had, 78 the configuration
 is wrong.`

@@ -117,7 +117,7 @@ function takeLine(said: Map<string, string[]>, number: number, line: string): vo
   }
   const key = KEYS[name]!
   const values = said.get(name) ?? []
-  if (values.length === key.most) refuse(`${name} stands there more than ${key.most} times`)
-  if (!key.isGood(value)) refuse(`${name} = ${value} cannot be; it takes ${key.takes}`)
+  if (values.length === key.most) refuse(`${name} is given more than ${key.most} times`)
+  if (!key.isGood(value)) refuse(`${name} = ${value} is not valid; it takes ${key.takes}`)
   said.set(name, [...values, value])
 }

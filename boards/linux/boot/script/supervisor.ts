@@ -135,7 +135,7 @@ export class Supervisor implements SmpCard, Script {
       this.signMs = now + this.host.watchdogMs
     } else if (this.host.watchdogMs === 0) this.signMs = Number.POSITIVE_INFINITY
     if (!this.slots.onTrial && this.trialEndsMs < Number.POSITIVE_INFINITY) this.confirmed()
-    if (now >= this.trialEndsMs) this.giveUp(`nobody confirmed it within ${this.settings.trial} s`)
+    if (now >= this.trialEndsMs) this.giveUp(`it was not confirmed within ${this.settings.trial} s`)
     if (this.state === 'serving' && now >= this.silentMs()) {
       this.giveUp(`no sign of life for ${this.settings.silence} s`, 'ABRT')
     } else if (this.state === 'starting' && now >= this.child!.signMs + STARTING_MS) {

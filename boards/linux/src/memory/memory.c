@@ -186,7 +186,7 @@ const char *memory_forgets_because(enum memory_class class, enum sysfs_kind kind
            "memory, which keeps nothing without power";
   }
   if (to_persistence) return NULL;
-  return "this CPU cleans to the point of coherency only, and nobody stated that the platform "
+  return "this CPU cleans to the point of coherency only, and no setting states that the platform "
          "persists from there";
 }
 

@@ -172,7 +172,7 @@ describe('the supervisor', () => {
           rig.pass(10_000)
         }
       },
-      /^nobody confirmed it within 600 s$/,
+      /^it was not confirmed within 600 s$/,
     ],
   ]
 
@@ -412,18 +412,18 @@ trial = 30
   test.each<[string, RegExp]>([
     ['', /^board is missing; it takes a name/],
     ['board', /^line 1: expected key = value, found board$/],
-    ['board = x\nboard = y', /^line 2: board stands there more than 1 times$/],
-    ['board = X', /^line 1: board = X cannot be; it takes a name/],
+    ['board = x\nboard = y', /^line 2: board is given more than 1 times$/],
+    ['board = X', /^line 1: board = X is not valid; it takes a name/],
     ['bored = x', /^line 1: no key is called bored\. There are: board, trust/],
     ['toString = x', /^line 1: no key is called toString/],
-    ['board = x\ntrust = a', /^line 2: trust = a cannot be; it takes a path from the root$/],
+    ['board = x\ntrust = a', /^line 2: trust = a is not valid; it takes a path from the root$/],
     ['board = x\ntrial = 0', /it takes seconds, 1 to 86400$/],
-    ['board = x\ntrial = 86401', /cannot be/],
+    ['board = x\ntrial = 86401', /is not valid/],
     ['board = x\nsmp = udp:localhost:1', /it takes unix:PATH, tty:DEVICE or udp:ADDRESS:PORT$/],
-    ['board = x\nsmp = udp:1.2.3.4:65536', /cannot be/],
-    ['board = x\nsmp = udp:::1:1337', /cannot be/],
-    ['board = x\nsmp = tty:', /cannot be/],
-    [`board = x\n${'trust = /a\n'.repeat(3)}`, /trust stands there more than 2 times$/],
+    ['board = x\nsmp = udp:1.2.3.4:65536', /is not valid/],
+    ['board = x\nsmp = udp:::1:1337', /is not valid/],
+    ['board = x\nsmp = tty:', /is not valid/],
+    [`board = x\n${'trust = /a\n'.repeat(3)}`, /trust is given more than 2 times$/],
   ])('%j is refused in words', (text, words) => {
     expect(() => readSettings(text)).toThrow(SettingsError)
     expect(() => readSettings(text)).toThrow(words)

@@ -266,7 +266,7 @@ describe.skipIf(noBoot !== null)(titled('what perdure-boot calculates', noBoot),
       ...[[...createHash('sha256').update(large).digest()], 700_000, 0],
       'Error EFBIG: unpacked, the bytes are more than 699999',
       'Error undefined: the packed bytes are cut short',
-      'Error undefined: 1 bytes stand behind the packed ones',
+      'Error undefined: 1 bytes follow the packed ones',
       expect.stringMatching(/^Error undefined: the packed bytes are no brotli: /),
     ])
   })
