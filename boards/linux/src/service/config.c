@@ -176,8 +176,8 @@ static bool take_line(struct config *config, const char *path, int line, char *t
   }
   *seen |= 1u << i;
   if (*value != '\0' && take(config, &KEYS[i], value)) return true;
-  return fault_set(fault, "%.200s, line %d: %s = %.100s is not valid; it takes %s", path, line, name,
-                   value, KEYS[i].takes);
+  return fault_set(fault, "%.200s, line %d: %s = %.100s is not valid; it takes %s", path, line,
+                   name, value, KEYS[i].takes);
 }
 
 static bool is_said(const char *name, uint32_t seen) {
