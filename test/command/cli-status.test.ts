@@ -91,7 +91,7 @@ describe('inspect --status', () => {
     expect(missing.stderr).toContain('NO_REGION')
     const queues = await run('inspect', '--status', 'pcie:port')
     expect(queues.code).toBe(69)
-    expect(queues.stderr).toContain("not of its local card's")
+    expect(queues.stderr).toContain("not its local card's")
   })
 })
 
