@@ -252,7 +252,7 @@ describe('X-7: every record that is not durable says why, and what to do next', 
       const error = (record as { error: PerdureError }).error as NotAccepted
       expect(error).toBeInstanceOf(NotAccepted)
       expect(error).toMatchObject({ code: 'PERDURE_NOT_ACCEPTED', because: 1 })
-      expect(error.message).toMatch(/record [23] of 'orders'.*record 1 of 'orders'.*once more/)
+      expect(error.message).toMatch(/record [23] of 'orders'.*record 1 of 'orders'.*both again/)
     }
   })
 
