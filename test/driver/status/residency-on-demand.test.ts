@@ -289,7 +289,7 @@ describe('the whole region', () => {
     const region = await dpu.provision({ name: 'orders', slots: 4, capacity: 64 })
     const error = await region.watch().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(TransportError)
-    expect((error as TransportError).message).toContain("not of its local card's")
+    expect((error as TransportError).message).toContain("not its local card's")
   })
 })
 
