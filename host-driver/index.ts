@@ -17,6 +17,7 @@ export {
   type PageUser,
   type SharedMemory,
 } from '../boards/host-port.ts'
+export { guardOf } from '../boards/software/guard.ts'
 export type { Depths } from '../firmware/wire/capability.ts'
 export {
   ArgumentError,

@@ -48,6 +48,8 @@ export interface Members {
   /** The sequence that its slot must hold. */
   readonly expectHigh: Uint32Array
   readonly expectLow: Uint32Array
+  /** The guard of its data; 0 without one. */
+  readonly guards: Uint32Array
   /** One of LOOK_*. */
   readonly looks: Uint8Array
   /** Members by slot: their number, plus one. */
@@ -75,7 +77,7 @@ export function addMembers(room: Pick<Room, 'members'>, memory: ArrayBuffer): vo
 
 function membersAt(memory: ArrayBuffer, from: number): Members {
   const n = BATCH_RECORDS_MAX
-  const halves = from + 5 * 4 * n
+  const halves = from + 6 * 4 * n
   const bytes = halves + 2 * SLOT_PLACES + 2 * BATCH_CHUNKS_EACH
   return {
     taken: false,
@@ -84,6 +86,7 @@ function membersAt(memory: ArrayBuffer, from: number): Members {
     at: new Uint32Array(memory, from + 8 * n, n),
     expectHigh: new Uint32Array(memory, from + 12 * n, n),
     expectLow: new Uint32Array(memory, from + 16 * n, n),
+    guards: new Uint32Array(memory, from + 20 * n, n),
     bySlot: new Int16Array(memory, halves, SLOT_PLACES),
     chunks: new Int16Array(memory, halves + 2 * SLOT_PLACES, BATCH_CHUNKS_EACH),
     indexes: new Uint8Array(memory, bytes, n),
@@ -172,11 +175,13 @@ export function addMember(
   index: number,
   length: number,
   wait: number,
+  guard: number,
   fault: Fault,
 ): void {
   members.indexes[n] = index
   members.lengths[n] = length
   members.waits[n] = wait
+  members.guards[n] = guard
   members.faults[n] = fault
   members.at[n] = 0
   members.inFrame[n] = 0

@@ -22,6 +22,7 @@ import {
   COPY_CLEAN,
   FENCE,
   FROM,
+  GUARD,
   HOST_SPACE,
   LENGTH,
   type Machine,
@@ -174,6 +175,21 @@ export function checkCode(
   keyAt: number,
 ): number {
   return append(list, CHECK, from, to, length, keyAt)
+}
+
+/**
+ * Lets the list go on only if the bytes have that guard, 1 to 2^32 - 1; else it fails as
+ * GUARD_FAILED, on behalf of `owner`.
+ */
+export function requireGuard(
+  list: CommandList,
+  from: number,
+  length: number,
+  guard: number,
+  owner: number,
+): void {
+  const index = append(list, GUARD, from, 0, length, guard)
+  list.words[index * COMMAND_WORDS + OWNER] = owner
 }
 
 export function compare(list: CommandList, from: number, to: number, length: number): number {

@@ -297,6 +297,12 @@ export const FAULTS: readonly FaultRow[] = [
     'the request, or what it waits for, is under way; ask again',
   ),
   faultRow('QUEUE_DEPTH', 'management', 0, 'a peer without a place to send from, or to receive in'),
+  faultRow(
+    'GUARD',
+    'status',
+    0x99,
+    'the data are not those of which the client computed the guard',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -414,5 +420,6 @@ export const COMPLETION_OVERRUN: Fault = numberOf('COMPLETION_OVERRUN')
 export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')
 export const UNDER_WAY: Fault = numberOf('UNDER_WAY')
 export const QUEUE_DEPTH: Fault = numberOf('QUEUE_DEPTH')
+export const GUARD: Fault = numberOf('GUARD')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -98,6 +98,12 @@ export const SKIP = 8
 export const FETCH_ADD = 9
 /** Likewise: stores the number at `from` if the word equals the number at `from + 8`. */
 export const COMPARE_SWAP = 10
+/**
+ * Is the guard of [from, from + length) the number `aux`, 1 to 2^32 - 1? A guard is the CRC-32C of
+ * RFC 3720 (polynomial 0x1edc6f41, reflected), or 2^32 - 1 where that is 0. Another one fails as
+ * GUARD_FAILED: nothing behind the command happens.
+ */
+export const GUARD = 11
 
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
@@ -128,6 +134,8 @@ export const NO_POWER = 6
  * or timed-out completion, or no host any more (PCIe Base 2.3.2, 6.2).
  */
 export const DMA_FAILED = 7
+/** The bytes have another guard: between who computed it and here they were damaged. */
+export const GUARD_FAILED = 8
 
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.

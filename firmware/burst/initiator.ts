@@ -35,6 +35,8 @@ import {
   ADDRESS_EXTENSION_BYTES,
   CONDITION_EXPECT,
   EXPECT_EXTENSION_BYTES,
+  GUARD_EXTENSION_BYTES,
+  type Pweth,
   writePweth,
 } from '../wire/persist.ts'
 import { blankPqeth, writePqeth } from '../wire/persist-query.ts'
@@ -136,7 +138,7 @@ export function emit(
   else if (row.rethAt > 0) writeReth(bytes, bth + row.rethAt, work.reth)
   if (row.pwethAt > 0) writePweth(bytes, bth + row.pwethAt, work.pweth)
   if (row.immAt > 0) putU32(bytes, bth + row.immAt, work.immediate)
-  if (extended > 0) writeExtensions(bytes, bth + row.headerBytes, work)
+  if (extended > 0) writeExtensions(bytes, bth + row.headerBytes, extended, work)
   writeRareHeaders(bytes, bth, row, work)
   const at = end + headers
   if (length > 0) copy(state.list, work.from + offset, at, length)
@@ -157,14 +159,23 @@ function writeRest(bytes: Uint8Array, at: number, reth: Reth, skipped: number): 
 }
 
 function extensionsOf({ pweth, extensionCount }: Work): number {
-  if (pweth.batch && pweth.condition === CONDITION_EXPECT) return EXPECT_EXTENSION_BYTES
-  return extensionCount * ADDRESS_EXTENSION_BYTES
+  const guard = pweth.guarded ? GUARD_EXTENSION_BYTES : 0
+  if (expects(pweth)) return EXPECT_EXTENSION_BYTES + guard
+  return extensionCount * ADDRESS_EXTENSION_BYTES + guard
 }
 
-function writeExtensions(bytes: Uint8Array, at: number, work: Work): void {
-  if (work.extensionCount === 0) {
+function expects({ batch, condition }: Pweth): boolean {
+  return batch && condition === CONDITION_EXPECT
+}
+
+/** Extensions of so many bytes; the guard stands last. */
+function writeExtensions(bytes: Uint8Array, at: number, length: number, work: Work): void {
+  const { pweth } = work
+  if (pweth.guarded) putU32(bytes, at + length - GUARD_EXTENSION_BYTES, work.guard)
+  if (expects(pweth)) {
     putU32(bytes, at, work.expectHigh)
     putU32(bytes, at + 4, work.expectLow)
+    return
   }
   for (let i = 0; i < work.extensionCount; i++) {
     writeReth(bytes, at + i * ADDRESS_EXTENSION_BYTES, work.extensions[i]!)

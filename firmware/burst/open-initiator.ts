@@ -111,6 +111,7 @@ function blankWork(): Work {
     extensionCount: 0,
     expectHigh: 0,
     expectLow: 0,
+    guard: 0,
     atomic: blankAtomic(),
     feth: blankFeth(),
     mseth: blankMseth(),

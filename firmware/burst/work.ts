@@ -62,6 +62,8 @@ export interface Work {
   /** Of a record of a batch with that condition: the sequence that its slot must hold. */
   expectHigh: number
   expectLow: number
+  /** Of a record that brings one: the guard of its data. */
+  guard: number
   /** Of an atomic, instead of `reth`; of a FLUSH, besides. */
   readonly atomic: Atomic
   readonly feth: Feth

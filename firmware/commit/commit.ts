@@ -47,6 +47,10 @@
  *   first LOCAL_LANES lanes that are usable: neither as they wait, nor in what a cut leaves of two
  *   groups, where the lanes of the later one are set and those of the earlier one not clear yet.
  *
+ * A record with a guard (S1-M1) is compared with it first of all, by the list itself: one that does
+ *   not agree fails before its lane is stored, is refused like one whose lane the medium refuses,
+ *   and the others go on. So no further call of the board, and no pass over what has no guard.
+ *
  * Each fence is needed: test/firmware/commit/fences.test.ts leaves out one after the other and
  * finds the loss.
  */
@@ -60,11 +64,20 @@ import {
   fence,
   isPush,
   ownerOf,
+  requireGuard,
   resultOf,
   run,
   runAll,
 } from '../board/command-list.ts'
-import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS, PLACEMENT_UNKNOWN } from '../board/fault.ts'
+import {
+  CONDITION,
+  type Fault,
+  GUARD,
+  IN_DOUBT,
+  MEDIA,
+  PASS,
+  PLACEMENT_UNKNOWN,
+} from '../board/fault.ts'
 import * as hal from '../board/hal.ts'
 import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES, LOCAL_LANES } from '../board/limits.ts'
 import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../board/memory-map.ts'
@@ -271,6 +284,7 @@ export function blankItem(region: Region): GroupItem {
     clientHigh: 0,
     operationLow: 0,
     operationHigh: 0,
+    guard: 0,
     wait: 0,
     link: 0,
     owner: 0,
@@ -543,12 +557,17 @@ function composeLanes(commit: Commit): void {
 
 /**
  * Appends what completes the image of a record, padded to whole lines with zeros and with its check
- * code, and what puts its intent into its lane, phase A.
+ * code, and what puts its intent into its lane, phase A. Where it has a guard, all that depends on
+ * it: the list ends before the lane, and before any code of the card is over bytes that are not the
+ * client's.
  */
 export function composeLane(commit: Commit, item: GroupItem, owner: number): void {
   const { list } = commit
   const end = SLOT_HEADER_BYTES + item.length
   const pad = imageBytes(item.length) - end
+  if (item.guard !== 0) {
+    requireGuard(list, item.imageAt + SLOT_HEADER_BYTES, item.length, item.guard, owner)
+  }
   if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)
   checkCode(list, item.imageAt + CHECKED_AT, item.imageAt, end - CHECKED_AT, item.region.keyAt)
   const line = LANE_LINES_AT + item.lane * LINE_BYTES
@@ -630,9 +649,9 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     retireLane(commit, -1 - tag)
     return true
   }
-  if (result === hal.MEDIA_ERROR && tag > 0) {
+  if ((result === hal.MEDIA_ERROR || result === hal.GUARD_FAILED) && tag > 0) {
     const item = commit.items[tag - 1]!
-    item.fault = MEDIA
+    item.fault = result === hal.GUARD_FAILED ? GUARD : MEDIA
     item.failedStage = stage
     item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
     item.acknowledged = item.wait <= item.durable

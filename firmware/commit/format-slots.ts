@@ -63,6 +63,7 @@ function formatSlot(
     clientHigh: 0,
     operationLow: 0,
     operationHigh: 0,
+    guard: 0,
   }
   writeSlotHeader(state.words, line, region, blank)
   const to = slotAddress(region, 0, slot)

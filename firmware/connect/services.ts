@@ -24,8 +24,7 @@ import {
   PLACEMENT_RELAY,
   REMOTE_READ,
   REMOTE_WRITE,
-  type Region,
-} from '../medium/region.ts'
+  type Region, toldFlags } from '../medium/region.ts'
 import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
 import { CARD_DEPTHS } from '../transport/depths.ts'
 import {
@@ -191,7 +190,7 @@ function describeCapability(
     clientHigh,
     clientLow,
   })
-  writeGeometry(into, 0, region)
+  writeGeometry(into, 0, { ...region, flags: toldFlags(region) })
   if (who.tellsDepths) writeDepths(into, 0, CARD_DEPTHS)
 }
 

@@ -151,6 +151,7 @@ export function fillItem(item: GroupItem, party: Party, ask: Ask): void {
   item.clientLow = party.clientLow
   item.operationHigh = ask.operationHigh
   item.operationLow = ask.operationLow
+  item.guard = ask.guard
   item.owner = party.index
   item.psn = ask.lastPsn
   item.segment = party.segment

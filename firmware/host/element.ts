@@ -19,7 +19,7 @@
  *      records of its burst that may come behind it u8, 0 of the last; batch id u16; 0 u16
  *   40 local address (64)   of the bytes, unless they are inline or scattered
  *   48 L_Key u32
- *   52 immediate u32        or the key to be invalidated
+ *   52 immediate u32        or the key to be invalidated; of a record its guard, or 0
  *   56 wait u8             57 entries u8, scattered     58 further copies u8      59 0
  *   60 stamp u32            again
  *

@@ -48,8 +48,7 @@ import {
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
-  strideOf,
-} from '../medium/region.ts'
+  strideOf, toldFlags } from '../medium/region.ts'
 import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../medium/superblock.ts'
 import { attachAgent, proveAgent } from '../placement/flush-agent.ts'
 import { scanNow } from '../placement/scrub.ts'
@@ -404,7 +403,7 @@ function describeRegion(call: Call, region: Region): void {
   putU32(bytes, to + mad.REGION_CAPACITY, region.capacity)
   bytes[to + mad.REGION_COPIES] = region.copies
   bytes[to + mad.REGION_KIND] = region.kind
-  putU16(bytes, to + mad.REGION_FLAGS, region.flags)
+  putU16(bytes, to + mad.REGION_FLAGS, toldFlags(region))
   putU16(bytes, to + mad.REGION_DOMAIN, region.protectionDomain)
   put64(bytes, to + mad.REGION_LENGTH_HIGH, region.areaBytes)
   putU32(bytes, to + mad.REGION_RKEY, region.rkey)

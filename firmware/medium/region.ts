@@ -39,6 +39,11 @@ export const BYTES_RIGHTS: number =
 export const FIXED_LENGTH = 1
 /** Region flag, of bytes: every store that is acknowledged is durable (P2-1, P2-5). */
 export const WRITE_PERSIST_REGION = 2
+/**
+ * Region flag, of records, as it is told and never stored: a record may bring a guard (S1-M1). Of a
+ * relay the other DPU has told it.
+ */
+export const TAKES_GUARDS = 4
 
 /*
  * Where a region lies, and how it is made durable. Numbers 0 to 2 stand on the medium and in
@@ -179,6 +184,11 @@ export function findRegionById(table: RegionTable, id: number): Region | null {
     if (region !== null && region.id === id) return region
   }
   return null
+}
+
+/** The flags of the region as others are told of them. */
+export function toldFlags({ kind, placement, flags }: Region): number {
+  return kind === KIND_RECORDS && placement !== PLACEMENT_RELAY ? flags | TAKES_GUARDS : flags
 }
 
 /** Key, protection domain and rights, in that order (wire-format 3.3, step 10). */

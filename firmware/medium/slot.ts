@@ -6,7 +6,7 @@
  *            | check code, 128 bits                          |
  *         16 | magic     | region    | record    | length    |
  *         32 | sequence (64)         | client (64)           |
- *         48 | operation (64)        | version   | 0         |
+ *         48 | operation (64)        | version   | guard     |
  *         64 +-----------------------------------------------+
  *            | data, `length` bytes, then zeros to the line  |
  *            +-----------------------------------------------+
@@ -20,6 +20,9 @@
  * - An all-zero and an all-ones slot are invalid by their magic, before any code is computed.
  * - `length` is believed only up to the region's capacity, and only to find out whether the code
  *   agrees: a length is never trusted before its check.
+ * - The guard is the client's own: the CRC-32C of the data as its CPU computed it, or 0 where it
+ *   sent none (S1-M1; hal.ts, GUARD). It was checked before the image was stored, and goes back
+ *   with every image that is read. Firmware of before wrote 0, and passes over it.
  * - A later write of a record has a greater sequence: the incarnation of the part above a counter.
  */
 
@@ -45,7 +48,7 @@ const CLIENT_HIGH = 11
 const OPERATION_LOW = 12
 const OPERATION_HIGH = 13
 const VERSION = 14
-const RESERVED = 15
+const GUARD = 15
 
 /** What a slot header says: believed only after the check. */
 export interface SlotHeader {
@@ -88,6 +91,8 @@ export interface SlotContent {
   clientHigh: number
   operationLow: number
   operationHigh: number
+  /** 0 without one. */
+  guard: number
 }
 
 /** Writes the header at byte `at` (a multiple of 4); the board fills in the check code. */
@@ -109,7 +114,7 @@ export function writeSlotHeader(
   words[w + OPERATION_LOW] = from.operationLow
   words[w + OPERATION_HIGH] = from.operationHigh
   words[w + VERSION] = SLOT_VERSION
-  words[w + RESERVED] = 0
+  words[w + GUARD] = from.guard
 }
 
 export function readSlotHeader(into: SlotHeader, words: Int32Array, at: number): void {

@@ -95,6 +95,8 @@ export function acceptRelay(state: ServeContext, qp: QueuePair, ask: Ask, dataAt
   work.pweth.furtherCopies = ask.carried - 1
   work.pweth.wantsAck = true
   work.pweth.repetition = ask.repetition
+  work.pweth.guarded = ask.guard !== 0
+  work.guard = ask.guard
   work.pweth.operationHigh = ask.operationHigh
   work.pweth.operationLow = ask.operationLow
   submit(initiator!, work, WRITE_PERSIST, PASSENGERS, buffer)

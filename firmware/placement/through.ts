@@ -41,6 +41,7 @@ import { type BoardState, count } from '../board/context.ts'
 import {
   FAULTS,
   type Fault,
+  GUARD,
   IN_DOUBT,
   MEDIA,
   NO_AGENT,
@@ -51,7 +52,7 @@ import {
   SLOT,
   STAGING,
 } from '../board/fault.ts'
-import { MEDIA_ERROR } from '../board/hal.ts'
+import { GUARD_FAILED, MEDIA_ERROR } from '../board/hal.ts'
 import {
   BURST_FRAMES,
   FLUSH_BYTES_MAX,
@@ -361,8 +362,13 @@ function startJob(state: RecordContext, job: Job): void {
 function startFailed(state: GroupContext, job: Job, failed: number): void {
   const { commit, list } = state
   const owner = ownerOf(list, failed)
-  if (resultOf(list, failed) !== MEDIA_ERROR) {
-    commit.closed = closedBy(resultOf(list, failed))
+  const result = resultOf(list, failed)
+  if (result === GUARD_FAILED) {
+    // Found before anything of it was stored: neither slot nor lane was touched.
+    tellOutcome(state, job, GUARD)
+    job.state = FREE
+  } else if (result !== MEDIA_ERROR) {
+    commit.closed = closedBy(result)
     tellOutcome(state, job, commit.closed)
     endJob(state, job)
   } else if (owner === OWN_LANE) {

@@ -298,6 +298,8 @@ function describePersist(state: BoardState, work: Work, element: Element): void 
   pweth.carried = carried
   pweth.furtherCopies = carried ? element.furtherCopies : 0
   pweth.wantsAck = true
+  pweth.guarded = element.immediate !== 0
+  work.guard = element.immediate
   describeBatch(work, element)
   reth.length = element.length / (pweth.furtherCopies + 1)
   if (!carried || !addressed) return

@@ -148,7 +148,8 @@ function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fa
   const storage = storageFault(state, askOf(state, region, element.wait, false, 1), region)
   const brought = storage === PASS ? bringBytes(state, at) : PASS
   if (brought !== PASS) return brought
-  addMember(members, n, element.batchIndex, element.length, element.wait, storage)
+  const { batchIndex, length, wait, immediate: guard } = element
+  addMember(members, n, batchIndex, length, wait, guard, storage)
   members.at[n] = at
   members.expectHigh[n] = element.expectHigh
   members.expectLow[n] = element.expectLow
@@ -218,6 +219,7 @@ function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): nu
   element.units = collected.units
   element.flags = collected.flags
   element.length = members.lengths[n]!
+  element.immediate = members.guards[n]!
   element.addressHigh = members.slots[n]!
   element.addressLow = 0
   element.operationHigh = operationHighOf(batch, index)

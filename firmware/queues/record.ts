@@ -112,6 +112,7 @@ export function askOf(
   ask.slot = element.addressHigh
   ask.length = element.length / copies
   ask.wait = wait
+  ask.guard = plain ? 0 : element.immediate
   ask.carried = copies
   ask.repetition = (element.flags & el.REPETITION) !== 0
   ask.operationHigh = plain ? 0 : element.operationHigh

@@ -157,7 +157,8 @@ function enterMember(
   }
   batch.lastIndex = batchIndex
   const storage = storageFault(state, message, region)
-  addMember(batch.members!, batch.received, batchIndex, message.length, message.wait, storage)
+  const { length, wait, guard } = message
+  addMember(batch.members!, batch.received, batchIndex, length, wait, guard, storage)
 }
 
 /** Its operations are new ones as it comes: when it is judged, they may be so no more. */
@@ -363,6 +364,7 @@ function judgeMember(
   record.region = region
   record.length = members.lengths[n]!
   record.wait = members.waits[n]!
+  record.guard = members.guards[n]!
   record.lastPsn = batch.psn
   record.batchIndex = index
   const fault = admit(state, qp, record, members.at[n]!, members.faults[n] as Fault, batch, n)

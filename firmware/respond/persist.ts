@@ -48,7 +48,14 @@ import { isForged, repetitionFault } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
-import { KIND_BYTES, PLACEMENT_THROUGH, type Region, WRITE_PERSIST } from '../medium/region.ts'
+import {
+  KIND_BYTES,
+  PLACEMENT_THROUGH,
+  type Region,
+  TAKES_GUARDS,
+  toldFlags,
+  WRITE_PERSIST,
+} from '../medium/region.ts'
 import { placementOf } from '../placement/placements.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
@@ -60,10 +67,17 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
+import { u32 } from '../wire/bytes.ts'
 import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { PERSIST_VERSION, PWETH_BYTES, PWETH_WORDS, readPweth } from '../wire/persist.ts'
+import {
+  GUARD_EXTENSION_BYTES,
+  PERSIST_VERSION,
+  PWETH_BYTES,
+  PWETH_WORDS,
+  readPweth,
+} from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { beginMember, endMember, holds, openMember, storeCollected } from './batch.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
@@ -141,12 +155,16 @@ function beginPersist(
   const total = pweth.carried ? length * (pweth.furtherCopies + 1) : length
   const left = total - packet.payloadLength
   if (length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
+  message.guard = pweth.guarded ? u32(bytes, packet.payloadAt - GUARD_EXTENSION_BYTES) : 0
+  if (pweth.guarded && message.guard === 0) return PERSIST_HEADER
   message.batch = pweth.batch
   if (pweth.batch) return beginMember(state, qp, message, packet, row)
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   const region = state.located.region
   if (fault !== PASS) return fault
   message.placed = region!.kind === KIND_BYTES
+  // Bytes are stored as their packets come, and an older DPU behind a relay knows of no guard.
+  if (pweth.guarded && (toldFlags(region!) & TAKES_GUARDS) === 0) return PERSIST_HEADER
   const form = message.placed
     ? placeBytes(state, qp, region!)
     : addressFault(state, qp, region!, packet, row)

@@ -93,6 +93,7 @@ function beginRecord(
   message.operationHigh = 0
   message.operationLow = 0
   message.carried = 1
+  message.guard = 0
   message.lastPsn = psnAdd(packet.psn, packetsOf(length, qp.pathMtu) - 1)
   message.plain = true
   message.placed = false

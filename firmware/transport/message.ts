@@ -22,6 +22,8 @@ export interface Ask {
   operationLow: number
   /** Copies that the payload holds. */
   carried: number
+  /** The guard of its data; 0 without one. */
+  guard: number
   /** PSN that ends it; 0 without a wire. */
   lastPsn: number
   /** A plain WRITE of a record: refused by NAK, acknowledged only when all copies are durable. */
@@ -46,6 +48,7 @@ export function blankAsk(): Ask {
     operationHigh: 0,
     operationLow: 0,
     carried: 1,
+    guard: 0,
     lastPsn: 0,
     plain: false,
     placed: false,

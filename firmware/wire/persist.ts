@@ -4,7 +4,7 @@
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
- *  0|VVVV4444|CCSKBAUR|NNNNLOrr|PPPrrrEE|
+ *  0|VVVV4444|CCSKBAUR|NNNNLOrr|PPPGrrEE|
  *   +--------+--------+--------+--------+
  *  4|    batch id     | index  |count-1 |
  *   +--------+--------+--------+--------+
@@ -19,16 +19,18 @@
  *   R repetition: the operation may have been executed before, and others have written since
  *   N condition of the batch (D-10): 0 independent, 1 in order, 2 expect
  *   L last of the batch, or of what is sent of it again    O one status for all of the batch
- *   E further copies carried, 0 unless K     r reserved
+ *   G a guard stands behind all else         r reserved
+ *   E further copies carried, 0 unless K
  *
  * With R it is executed only if the part is sure that it was not before; else it is refused as
  * OPERATION_FORGOTTEN. A requester that never says R is served as ever.
  *
  * First and Only packets of a WRITE_PERSIST have it. In the carried form without slot addressing,
  * one address extension for each further copy stands right behind it: 16 bytes each, laid out as
- * RETH. With the condition "expect" the sequence that the slot must hold stands there, 8 bytes. The
- * operation id grows by one per record of a client and outlives its connections; in a batch it is
- * that of the first record plus the index.
+ * RETH. With the condition "expect" the sequence that the slot must hold stands there, 8 bytes.
+ * With G the guard of the data of one copy stands last, 4 bytes, and never 0 (board/hal.ts, GUARD).
+ * The operation id grows by one per record of a client and outlives its connections; in a batch it
+ * is that of the first record plus the index.
  */
 
 import { putU16, putU32, u16, u32 } from './bytes.ts'
@@ -62,7 +64,8 @@ const CONDITION_SHIFT = 4
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
 const RESERVED_CONDITION = 0x03
-const RESERVED_COPIES = 0x1c
+const GUARDED = 0x10
+const RESERVED_COPIES = 0x0c
 const FURTHER_COPIES = 0x03
 
 /** Conditions of a batch (D-10). Each record stands alone. */
@@ -74,6 +77,9 @@ export const CONDITION_EXPECT = 2
 
 /** The sequence that the slot must hold, behind a PWETH with CONDITION_EXPECT: high, low word. */
 export const EXPECT_EXTENSION_BYTES = 8
+
+/** The guard, behind every other extension of a PWETH with G. */
+export const GUARD_EXTENSION_BYTES = 4
 
 /** The fields of a PWETH. */
 export interface Pweth {
@@ -96,6 +102,8 @@ export interface Pweth {
   oneStatus: boolean
   /** 0 to 7. */
   priority: number
+  /** The guard of its data stands behind the other extensions. */
+  guarded: boolean
   /** Copies in the payload beyond the first, 0 to 3; 0 unless carried. */
   furtherCopies: number
   batchId: number
@@ -127,6 +135,7 @@ export function blankPweth(): Pweth {
     lastOfBatch: false,
     oneStatus: false,
     priority: 0,
+    guarded: false,
     furtherCopies: 0,
     batchId: 0,
     batchIndex: 0,
@@ -161,6 +170,7 @@ export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   into.urgent = (flags & URGENT) !== 0
   into.repetition = (flags & REPETITION) !== 0
   into.priority = copies >> 5
+  into.guarded = (copies & GUARDED) !== 0
   into.furtherCopies = copies & FURTHER_COPIES
   into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
   into.operationLow = u32(bytes, at + PWETH_OPERATION_LOW)
@@ -194,7 +204,8 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
     (from.condition << CONDITION_SHIFT) |
     (from.lastOfBatch ? LAST_OF_BATCH : 0) |
     (from.oneStatus ? ONE_STATUS : 0)
-  bytes[at + PWETH_COPIES] = (from.priority << 5) | from.furtherCopies
+  bytes[at + PWETH_COPIES] =
+    (from.priority << 5) | (from.guarded ? GUARDED : 0) | from.furtherCopies
   putU16(bytes, at + PWETH_BATCH_ID, from.batchId)
   bytes[at + PWETH_BATCH_INDEX] = from.batchIndex
   bytes[at + PWETH_BATCH_COUNT] = from.batchCount - 1
@@ -202,14 +213,15 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
   putU32(bytes, at + PWETH_OPERATION_LOW, from.operationLow)
 }
 
-/** Bytes of extensions behind the PWETH at `at`: 0 to 48. */
+/** Bytes of extensions behind the PWETH at `at`: 0 to 60. */
 export function extensionBytes(bytes: Uint8Array, at: number): number {
   const flags = bytes[at + PWETH_FLAGS]!
+  const copies = bytes[at + PWETH_COPIES]!
+  let length = (copies & GUARDED) === 0 ? 0 : GUARD_EXTENSION_BYTES
   // Nearly every record.
-  if ((flags & (CARRIED | BATCH)) === 0) return 0
-  let length = 0
+  if ((flags & (CARRIED | BATCH)) === 0) return length
   if ((flags & (SLOT_ADDRESSED | CARRIED)) === CARRIED) {
-    length = (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
+    length += (copies & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
   }
   const expects = bytes[at + PWETH_CONDITION]! >> CONDITION_SHIFT === CONDITION_EXPECT
   return (flags & BATCH) !== 0 && expects ? length + EXPECT_EXTENSION_BYTES : length

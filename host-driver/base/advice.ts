@@ -7,6 +7,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   RECORD_LENGTH: "Send at most the region's capacity in one record.",
   NOT_ARMED:
     'Nothing can be promised until the save energy is charged; check the part, then retry.',
+  GUARD:
+    'Send it again; if that is refused, too, the memory or the link of the client damages bytes.',
   COPIES_DIFFER: 'Send the same bytes in every copy.',
   FIXED_LENGTH: "Send exactly the region's capacity.",
   READ_ONLY:

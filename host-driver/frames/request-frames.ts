@@ -20,6 +20,7 @@ import {
   ADDRESS_EXTENSION_BYTES,
   blankPweth,
   EXPECT_EXTENSION_BYTES,
+  GUARD_EXTENSION_BYTES,
   type Pweth,
   writePweth,
 } from '../../firmware/wire/persist.ts'
@@ -62,9 +63,11 @@ export function requestFrame(
   const left = row.payload === PAYLOAD_NONE ? 0 : payload.length - offset
   const extensions = (row.pwethAt > 0 && work.extensions) || []
   const expect = row.pwethAt > 0 ? work.batch?.expect : undefined
+  const guard = row.pwethAt > 0 ? (work.guard ?? 0) : 0
   const extensionBytes =
     extensions.length * ADDRESS_EXTENSION_BYTES +
-    (expect === undefined ? 0 : EXPECT_EXTENSION_BYTES)
+    (expect === undefined ? 0 : EXPECT_EXTENSION_BYTES) +
+    (guard === 0 ? 0 : GUARD_EXTENSION_BYTES)
   const frame = beginFrame(flow.own, flow.peer, {
     opcode,
     destQp: flow.destQp,
@@ -85,6 +88,10 @@ export function requestFrame(
   if (expect !== undefined) {
     putU32(frame, FRAME_BTH_AT + row.headerBytes, high(expect))
     putU32(frame, FRAME_BTH_AT + row.headerBytes + 4, low(expect))
+  }
+  if (guard !== 0) {
+    const end = FRAME_BTH_AT + row.headerBytes + extensionBytes
+    putU32(frame, end - GUARD_EXTENSION_BYTES, guard)
   }
   return seal(frame, request.kind === FLUSH && flow.linuxPeer)
 }
@@ -139,6 +146,7 @@ export function persistHeader(work: HeapRequest): Pweth {
   header.carried = work.carried === true
   header.furtherCopies = work.furtherCopies ?? 0
   header.wantsAck = true
+  header.guarded = (work.guard ?? 0) !== 0
   header.repetition = work.repetition === true
   header.operationHigh = high(operation)
   header.operationLow = low(operation)

@@ -84,6 +84,8 @@ export class Connection implements WatchPort, Broken {
   readonly inbox: Inbox
   /** What hears of the DPU's memory, over all connections. */
   readonly watches: Watches = new Watches()
+  /** Regions that take no guards, of which somebody was told. */
+  readonly unguarded: Set<string> = new Set()
   /** Sent and not resolved, by operation id, in order. */
   readonly unresolved: Map<bigint, PendingWrite> = new Map()
   /** Set for good by `close`; says why. */

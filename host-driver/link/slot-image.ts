@@ -8,6 +8,7 @@
  */
 
 import { checkCode } from '../../boards/software/check-code.ts'
+import { guardOf } from '../../boards/software/guard.ts'
 import { countingCopy } from '../../firmware/medium/copies.ts'
 import {
   CHECK_CODE_BYTES,
@@ -36,12 +37,14 @@ export interface SlotRecord {
   /** Who wrote it, and under which operation; 0 and 0 for a slot that nobody has written. */
   readonly clientId: bigint
   readonly operationId: bigint
+  /** The guard that came with it, CRC-32C of `data`; absent where none came. */
+  readonly guard?: number
 }
 
 /** An image, and what became of it: `record` is null when it is not valid, and `why` says so. */
 export interface SlotImage {
   readonly record: SlotRecord | null
-  readonly why: 'valid' | 'empty' | 'foreign' | 'torn'
+  readonly why: 'valid' | 'empty' | 'foreign' | 'torn' | 'damaged'
 }
 
 const SHAPE_KINDS: Kinds<SlotShape> = { id: WORD, capacity: WORD, key: bytesOf(16) }
@@ -63,11 +66,16 @@ export function readSlotImage(image: Uint8Array, shape: SlotShape, slot: number)
   if (!ours) return { record: null, why: 'foreign' }
   const fits = length <= shape.capacity && length <= image.length - SLOT_HEADER_BYTES
   if (!fits || !codeAgrees(image, length, shape.key)) return { record: null, why: 'torn' }
+  const guard = word(15)
+  if (guard !== 0 && guardOf(image, SLOT_HEADER_BYTES, length) !== guard) {
+    return { record: null, why: 'damaged' }
+  }
   const record = {
     data: copyOf(image.subarray(SLOT_HEADER_BYTES, SLOT_HEADER_BYTES + length)),
     sequence: view.getBigUint64(32, true),
     clientId: view.getBigUint64(40, true),
     operationId: view.getBigUint64(48, true),
+    ...(guard === 0 ? {} : { guard }),
   }
   return { record, why: 'valid' }
 }
@@ -85,6 +93,7 @@ export function writeSlotImage(record: SlotRecord, shape: SlotShape, slot: numbe
   view.setBigUint64(40, record.clientId, true)
   view.setBigUint64(48, record.operationId, true)
   view.setUint32(56, SLOT_VERSION, true)
+  view.setUint32(60, record.guard ?? 0, true)
   image.set(data, SLOT_HEADER_BYTES)
   const checked = SLOT_HEADER_BYTES - CHECKED_AT + data.length
   checkCode(image, 0, image, CHECKED_AT, checked, shape.key, 0)

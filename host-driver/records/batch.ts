@@ -25,12 +25,11 @@ import {
 } from '../base/errors.ts'
 import { giveUpWhen } from '../base/give-up.ts'
 import {
-  check,
+  BOOLEAN,
   checkFields,
   DURATION,
   integer,
   type Kinds,
-  OBJECT,
   oneOf,
   SIGNAL,
   UINT64,
@@ -40,6 +39,7 @@ import { PendingBatch } from '../link/pending-batch.ts'
 import { type BatchCondition, CONDITIONS } from '../way/batch-verdict.ts'
 import { quietly } from '../way/chain.ts'
 import { DURABILITY, type Durability } from '../way/durability.ts'
+import { GUARD, guardFor } from '../way/guard.ts'
 import type { OpenRegion } from '../way/region-handle.ts'
 import { PendingWrite, type Receipt } from '../way/write.ts'
 
@@ -48,12 +48,24 @@ export interface BatchOptions {
   readonly condition?: BatchCondition
   /** Level for the records; that of `connect` by default. */
   readonly durability?: Durability
+  /** Whether each record brings the guard of its data; as `connect` was told by default. */
+  readonly guard?: boolean
   /** Bursts on end in which nothing was taken before the rest is given up; 3 unless given. */
   readonly retries?: number
   /** Gives up waiting: what was not sent ends as aborted, the rest as OutcomeUnknown. */
   readonly signal?: AbortSignal
   /** Gives up waiting after this time, ms, from `commit` on. */
   readonly deadlineMs?: number
+}
+
+export interface MemberOptions {
+  /**
+   * With the condition 'expect', and only then: the sequence that the slot must hold for the record
+   * to be accepted, as `Region.read` gives it.
+   */
+  readonly expect?: bigint
+  /** As of `Region.persist`; as the batch was told by default. */
+  readonly guard?: boolean | number
 }
 
 interface RecordOf {
@@ -98,6 +110,8 @@ interface Entry {
   readonly slot: number
   readonly bytes: Uint8Array
   readonly expect: bigint | null
+  /** Of its bytes, as they were given; 0 without one. */
+  readonly guard: number
 }
 
 /** What a batch needs to know of its region. */
@@ -115,10 +129,13 @@ const RETRIES_MAX = 1000
 const BATCH_KINDS: Kinds<BatchOptions> = {
   condition: oneOf(Object.keys(CONDITIONS)),
   durability: DURABILITY,
+  guard: BOOLEAN,
   retries: integer(0, RETRIES_MAX),
   signal: SIGNAL,
   deadlineMs: DURATION,
 }
+
+const MEMBER_KINDS: Kinds<MemberOptions> = { expect: UINT64, guard: GUARD }
 
 /** Throws PERDURE_ARGUMENT unless a batch can be so. */
 export function checkBatchOptions(options: BatchOptions): void {
@@ -146,12 +163,11 @@ export class Batch {
   }
 
   /**
-   * Adds a record; of a batch with the condition 'expect' also the sequence that its slot must hold
-   * for it to be accepted, as `Region.read` gives it. Throws PERDURE_ARGUMENT.
+   * Adds a record. Throws PERDURE_ARGUMENT.
    */
-  persist(slot: number, bytes: Uint8Array, options: { readonly expect?: bigint } = {}): void {
+  persist(slot: number, bytes: Uint8Array, options: MemberOptions = {}): void {
     this.checkOpen()
-    check('options of a record', options, OBJECT)
+    checkFields('options of a record', options, MEMBER_KINDS)
     const { expect } = options
     this.ground.check(slot, bytes)
     const what = `record ${slot} of a batch`
@@ -166,9 +182,10 @@ export class Batch {
       const how = wantsExpect ? 'say which sequence to expect' : `expect in '${this.condition}'`
       throw new ArgumentError(`${what}: ${how}`)
     }
-    if (expect !== undefined) check(`${what}: expect`, expect, UINT64)
     this.slots.add(slot)
-    this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null })
+    const { connection, open } = this.ground
+    const guard = guardFor(connection, open, bytes, options.guard ?? this.options.guard)
+    this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null, guard })
   }
 
   /**
@@ -199,11 +216,11 @@ export class Batch {
     return outcomeOf(batch, ends)
   }
 
-  private writeOf({ slot, bytes, expect }: Entry, operationId: bigint): PendingWrite {
+  private writeOf({ slot, bytes, expect, guard }: Entry, operationId: bigint): PendingWrite {
     const { connection, open, wait } = this.ground
     const write = new PendingWrite({
       ...{ region: open, slot, operationId, payload: bytes },
-      ...{ length: bytes.length, wait, carried: false, startedUs: connection.way.now() },
+      ...{ length: bytes.length, wait, carried: false, guard, startedUs: connection.way.now() },
     })
     write.expect = expect
     return write

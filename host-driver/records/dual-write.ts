@@ -17,6 +17,7 @@
  * copies different, the next dual write makes them equal again.
  */
 
+import { guardOf } from '../../boards/software/guard.ts'
 import { COPIES_MAX, COPIES_MIN } from '../../firmware/board/limits.ts'
 import { imageBytes } from '../../firmware/medium/slot.ts'
 import { copyOf } from '../base/bytes.ts'
@@ -156,7 +157,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   const data = copyOf(bytes)
   const sequence = request.sequence ?? (await nextSequence(request, capacity))
   check('sequence', sequence, SEQUENCE)
-  const record = { data, sequence, clientId, operationId }
+  const record = { data, sequence, clientId, operationId, guard: guardOf(bytes) }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
   const chain = places.flatMap(({ memory, offset }) => [
     memory.writingOwn(offset, image),

@@ -29,6 +29,7 @@ import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-sta
 import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
 import { type Outcome, quietly } from '../way/chain.ts'
 import { DURABILITY, type Durability, waitFor } from '../way/durability.ts'
+import { GUARD, guardFor } from '../way/guard.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
 import { goneError, type OpenRegion } from '../way/region-handle.ts'
 import { PendingWrite, type Write } from '../way/write.ts'
@@ -43,6 +44,12 @@ export interface PersistOptions {
    * and the key of every copy, as in source 1, claim 5 (P1-6).
    */
   readonly form?: 'replicated' | 'carried' | 'addressed'
+  /**
+   * Whether the record brings the guard of its data; as `connect` was told by default. A number is
+   * the guard itself, CRC-32C as `guardOf` computes it, where the application has computed it when
+   * it made the data: 1 to 2^32 - 1.
+   */
+  readonly guard?: boolean | number
   /** Gives up waiting: before anything is sent as aborted, later as OutcomeUnknown. */
   readonly signal?: AbortSignal
   /** Gives up waiting after this time, ms. */
@@ -77,9 +84,15 @@ const READ_ATTEMPTS = 3
 /** How long a read of a record that is not ready waits, unless the watch says otherwise, µs. */
 const RECORD_WAIT_US = 500
 
+const WHY_CORRUPT: Readonly<Record<string, string>> = {
+  foreign: 'it is another record',
+  damaged: 'its guard is not that of its data',
+}
+
 const PERSIST_KINDS: Kinds<PersistOptions> = {
   durability: DURABILITY,
   form: oneOf(['replicated', 'carried', 'addressed']),
+  guard: GUARD,
   signal: SIGNAL,
   deadlineMs: DURATION,
 }
@@ -157,6 +170,7 @@ export class Region {
       wait,
       carried,
       addressed: form === 'addressed',
+      guard: guardFor(connection, this.open, bytes, options.guard),
       startedUs: connection.way.now(),
     })
     write.release = giveUpWhen(connection.way, write, deadlineMs, options.signal)
@@ -227,8 +241,7 @@ export class Region {
       if (record !== null) return asRead(record)
       if (why === 'empty') throw new RecordLost(this.name, slot)
       if (attempt === READ_ATTEMPTS) {
-        const reason = why === 'foreign' ? 'it is another record' : 'its check code is wrong'
-        throw new RecordCorrupt(this.name, slot, reason)
+        throw new RecordCorrupt(this.name, slot, WHY_CORRUPT[why] ?? 'its check code is wrong')
       }
     }
   }

@@ -58,7 +58,8 @@ export function grantedOf(peer: PeerAttributes, agreed: Depths | null): Granted 
 
 /** What is posted for a request; behind a record of a batch come `left` of its burst. */
 export function postedOf(send: SendRequest, left: number): Posted {
-  const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n, wait = 2, batch } = send
+  const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n } = send
+  const { wait = 2, guard, batch } = send
   const kind = kindOf(opcode)
   const { placement, selectivity } = flushFields(send)
   const request = {
@@ -71,6 +72,7 @@ export function postedOf(send: SendRequest, left: number): Posted {
     compare: kind === COMPARE_SWAP ? send.compareAdd : undefined,
     immediate: immediateOf(kind, send),
     wait: kind === WRITE_PERSIST ? wait : undefined,
+    guard: kind === WRITE_PERSIST ? guard : undefined,
     batch: batch === undefined ? undefined : placeOf(batch, left),
     batchId: kind === PERSIST_QUERY ? send.batchId : undefined,
     placement,

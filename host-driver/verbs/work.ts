@@ -94,7 +94,7 @@ const REQUEST_KINDS: Kinds<SendRequest> = {
   ...{ rkey: WORD, remoteAddr: UINT64, immData: WORD, invalidateRkey: WORD },
   ...{ compareAdd: UINT64, swap: UINT64, length: WORD, wholeRegion: BOOLEAN },
   ...{ persistent: BOOLEAN, global: BOOLEAN, operationId: UINT64, batch: OBJECT },
-  ...{ wait: integer(0, 255), batchId: integer(0, 0xffff) },
+  ...{ wait: integer(0, 255), guard: WORD, batchId: integer(0, 0xffff) },
 }
 
 /** The name of a record. */

@@ -132,7 +132,7 @@ export function persistJob(write: PendingWrite, done: Done): Job {
 }
 
 function persistRequest(write: PendingWrite): HeapRequest {
-  const { rkey, copies, placement } = write.region.info
+  const { rkey, copies, placement, takesGuards } = write.region.info
   const { slot, length, addressed, carried, member } = write
   const vaOf = (view: number): number => view * VIEW_UNIT
   const first = addressed ? vaOf(VIEW_FIRST_COPY) : 0
@@ -153,6 +153,8 @@ function persistRequest(write: PendingWrite): HeapRequest {
     addressed,
     extensions,
     batch: member ?? undefined,
+    // Firmware of before may have been put back since the guard was computed.
+    guard: takesGuards ? write.guard : 0,
     repetition: write.repetition,
     // One status is all that is told of a batch: there are no two steps.
     twoSteps: placement === 'through' && member === null,

@@ -57,9 +57,9 @@ export interface ConnectOptions {
   /** How long that is tried, ms; 30000 by default. */
   readonly reconnectTimeoutMs?: number
   /**
-   * Gets a sentence where what this DPU calls durable does not outlive the power, and where the
-   * path does not carry large packets; a warning of the process by default (PerdureWarning,
-   * PERDURE_VOLATILE and PERDURE_PATH_MTU).
+   * Gets a sentence where what this DPU calls durable does not outlive the power, where the path
+   * does not carry large packets, and where a region takes no guards; a warning of the process by
+   * default (PerdureWarning, PERDURE_VOLATILE, PERDURE_PATH_MTU and PERDURE_GUARD).
    */
   readonly warn?: (text: string) => void
   /** Ends the attempt to connect, and later everything that is open. */
@@ -78,6 +78,12 @@ export interface ConnectOptions {
    */
   readonly peer?: Endpoint
   readonly own?: Endpoint
+  /**
+   * Whether each record brings the guard of its data (CRC-32C), which the DPU checks before it
+   * stores the record, keeps with it, and gives back with every read. Where a region takes none,
+   * records go without, and `warn` gets a sentence. False by default.
+   */
+  readonly guard?: boolean
   /** Protection domain, 0 to 65535; 0 by default. */
   readonly protectionDomain?: number
 }
@@ -91,7 +97,12 @@ export const CONNECT_KINDS: Kinds<ConnectOptions> = {
   ...{ durability: DURABILITY, pathMtu: PATH_MTU, inFlight: integer(1, 128) },
   ...{ clientId: wide(1n), firstOperation: wide(1n), receives: integer(1, 4096) },
   ...{ timeoutMs: DURATION, deadlineMs: DURATION, persistTimeoutMs: DURATION },
-  ...{ reconnect: BOOLEAN, reconnectTimeoutMs: DURATION, ackTimeoutCode: integer(0, 31) },
+  ...{
+    guard: BOOLEAN,
+    reconnect: BOOLEAN,
+    reconnectTimeoutMs: DURATION,
+    ackTimeoutCode: integer(0, 31),
+  },
   ...{ warn: FUNCTION, signal: SIGNAL, capture: CAPTURE, seed: SEED },
   ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: DOMAIN },
 }

@@ -109,6 +109,8 @@ export interface SendRequest {
   readonly operationId?: bigint
   /** Of WRITE_PERSIST: durable copies that are waited for; 2 unless given. */
   readonly wait?: number
+  /** Of WRITE_PERSIST: the guard of its data (`guardOf`); none unless given, or 0. */
+  readonly guard?: number
   /** Of WRITE_PERSIST: it is a record of a batch. */
   readonly batch?: BatchOf
   /**

@@ -93,6 +93,8 @@ export interface WorkRequest {
   readonly fenced?: boolean
   /** Is told twice, over the queues of a card: received, and durable (source 2, flow 2). */
   readonly twoSteps?: boolean
+  /** Of a record: the guard of the data of one copy, 1 to 2^32 - 1; 0 where it has none. */
+  readonly guard?: number
   /** Of a record: it may have been executed before. */
   readonly repetition?: boolean
 }

@@ -87,6 +87,8 @@ export class PendingWrite implements Write {
   readonly carried: boolean
   /** Carried, and every copy is named by its address and key. */
   readonly addressed: boolean
+  /** The guard of the data; 0 without one. */
+  readonly guard: number
   readonly startedUs: number
   readonly received: Promise<void>
   readonly persisted: Promise<Receipt>
@@ -119,6 +121,7 @@ export class PendingWrite implements Write {
     wait: number
     carried: boolean
     addressed?: boolean
+    guard: number
     startedUs: number
   }) {
     this.region = fields.region
@@ -129,6 +132,7 @@ export class PendingWrite implements Write {
     this.wait = fields.wait
     this.carried = fields.carried
     this.addressed = fields.addressed ?? false
+    this.guard = fields.guard
     this.startedUs = fields.startedUs
     this.received = new Promise((resolve, reject) => {
       this.resolveReceived = resolve

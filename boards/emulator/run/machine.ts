@@ -33,6 +33,8 @@ import {
   FETCH_ADD,
   FLUSH,
   FROM,
+  GUARD,
+  GUARD_FAILED,
   HEALTH_AT,
   HOST_SPACE,
   ICRC_GOOD,
@@ -66,6 +68,7 @@ import {
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../../kinds.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../../software/check-code.ts'
+import { guardOf } from '../../software/guard.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../software/icrc.ts'
 import { check, checkFields, HOST_MEMORY, NVDIMM, orNull, RAM, RANDOM } from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'
@@ -98,6 +101,7 @@ export const OP_NAMES: readonly string[] = [
   'skip',
   'fetchAdd',
   'compareSwap',
+  'guard',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -284,7 +288,7 @@ export class EmulatedMachine implements Machine {
 
   private execute(op: number, at: number): number {
     this.commandCount++
-    if (!(op >= COPY && op <= COMPARE_SWAP) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= GUARD) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -300,6 +304,7 @@ export class EmulatedMachine implements Machine {
     if (op === FETCH_ADD || op === COMPARE_SWAP) {
       return this.atomic(op, words[at + FROM]!, to, length, words[at + AUX]!)
     }
+    if (op === GUARD) return this.guard(words[at + FROM]!, length, words[at + AUX]!)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
     return DONE
@@ -412,6 +417,15 @@ export class EmulatedMachine implements Machine {
       return this.nvdimm.store(to, live, from, length)
     }
     return this.nvdimm.store(to, live.slice(from, from + length), 0, length)
+  }
+
+  private guard(from: number, length: number, expected: number): number {
+    const space = this.space(from, length)
+    if (space === NOWHERE || expected >>> 0 !== expected || expected === 0) return BAD_COMMAND
+    const at = this.offsetIn(space, from)
+    const fault = this.readFault(space, at, length)
+    if (fault !== DONE) return fault
+    return guardOf(this.memoryOf(space), at, length) === expected ? DONE : GUARD_FAILED
   }
 
   protected check(from: number, to: number, length: number, key: number): number {

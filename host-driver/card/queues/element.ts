@@ -88,7 +88,7 @@ export function encodeElement(element: QueueElement, carried: Carried): Uint8Arr
   view.setBigUint64(el.WQE_ADDRESS, element.address ?? 0n, true)
   view.setBigUint64(el.WQE_OPERATION, element.operation ?? 0n, true)
   view.setBigUint64(el.WQE_COMPARE, element.compare ?? 0n, true)
-  view.setUint32(el.WQE_IMMEDIATE, element.immediate ?? 0, true)
+  view.setUint32(el.WQE_IMMEDIATE, element.guard ?? element.immediate ?? 0, true)
   bytes[el.WQE_WAIT] = element.wait ?? 0
   bytes[el.WQE_FURTHER_COPIES] = element.furtherCopies ?? 0
   if (element.kind === kind.FLUSH) {
@@ -241,6 +241,10 @@ function checkElement(element: QueueElement): void {
   checkNumber('length', element.length ?? 0, 2 ** 32)
   checkNumber('rkey', element.rkey ?? 0, 2 ** 32)
   checkNumber('immediate', element.immediate ?? 0, 2 ** 32)
+  checkNumber('guard', element.guard ?? 0, 2 ** 32)
+  if ((element.guard ?? 0) !== 0 && element.kind !== kind.WRITE_PERSIST) {
+    throw new ArgumentError('a guard: of a WRITE_PERSIST')
+  }
   checkNumber('wait', element.wait ?? 0, 2 ** 8)
   checkNumber('furtherCopies', element.furtherCopies ?? 0, 2 ** 8)
   checkNumber('placement', element.placement ?? 0, 2 ** 8)

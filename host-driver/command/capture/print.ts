@@ -43,6 +43,7 @@ import {
   CONDITION_EXPECT,
   EXPECT_EXTENSION_BYTES,
   extensionBytes,
+  GUARD_EXTENSION_BYTES,
   PWETH_BYTES,
   type Pweth,
   readPweth,
@@ -129,6 +130,10 @@ function printPweth(words: string[], bytes: Uint8Array, at: number): void {
   if (pweth.batch) printMember(words, bytes, at, pweth)
   if (pweth.urgent) words.push('urgent')
   if (pweth.repetition) words.push('repetition')
+  if (pweth.guarded) {
+    const from = at + PWETH_BYTES + extensionBytes(bytes, at) - GUARD_EXTENSION_BYTES
+    words.push('guard', hex(u32(bytes, from)))
+  }
 }
 
 const CONDITION_NAMES = ['independent', 'in order', 'expect']
@@ -138,7 +143,8 @@ function printMember(words: string[], bytes: Uint8Array, at: number, pweth: Pwet
   words.push('batch', String(batchId), `${batchIndex + 1}/${batchCount}`)
   words.push(CONDITION_NAMES[condition] ?? `condition ${condition}`)
   if (condition === CONDITION_EXPECT) {
-    const from = at + PWETH_BYTES + extensionBytes(bytes, at) - EXPECT_EXTENSION_BYTES
+    const guard = pweth.guarded ? GUARD_EXTENSION_BYTES : 0
+    const from = at + PWETH_BYTES + extensionBytes(bytes, at) - guard - EXPECT_EXTENSION_BYTES
     words.push(count64(u32(bytes, from), u32(bytes, from + 4)))
   }
   if (pweth.lastOfBatch) words.push('last')

@@ -158,7 +158,7 @@ test('D-3: a slot header is read as it was written, and fits its own record alon
   for (let round = 0; round < ROUNDS; round++) {
     const { regionId: id, record: slot, ...from } = intent(random)
     const region = { id, capacity: from.length } as Region
-    writeSlotHeader(words, SLOT_HEADER_BYTES, region, { ...from, slot })
+    writeSlotHeader(words, SLOT_HEADER_BYTES, region, { ...from, slot, guard: word(random) })
     const header = blankSlotHeader()
     readSlotHeader(header, words, SLOT_HEADER_BYTES)
     const { wait, link, ...fields } = from

@@ -480,6 +480,7 @@ describe('the headers of WRITE_PERSIST', () => {
       lastOfBatch: true,
       oneStatus: true,
       priority: 7,
+      guarded: true,
       furtherCopies: 3,
       batchId: 0xfedc,
       batchIndex: 0xfe,
@@ -492,7 +493,7 @@ describe('the headers of WRITE_PERSIST', () => {
     14                  version 1, 4 words
     ff                  all four copies, all flags
     1c                  in order, last of the batch, a single status
-    e3                  priority 7, three further copies
+    f3                  priority 7, a guard, three further copies
     fedc fe ff          batch id, index 254, 256 records
     00000001 00000002   operation id
     `,
@@ -526,7 +527,7 @@ describe('the headers of WRITE_PERSIST', () => {
       return pweth.reserved
     }
     expect(reserved(0, 0)).toBe(0)
-    for (const bit of [0x04, 0x08, 0x10]) expect(reserved(3, bit)).not.toBe(0)
+    for (const bit of [0x04, 0x08]) expect(reserved(3, bit)).not.toBe(0)
     // Without a batch its fields are reserved, and without the carried form the further copies.
     for (const at of [2, 4, 5, 6, 7]) {
       for (let bit = 1; bit < 256; bit *= 2) expect(reserved(at, bit)).not.toBe(0)
@@ -545,7 +546,9 @@ describe('the headers of WRITE_PERSIST', () => {
       0, 16, 32, 48,
     ])
     expect([of('30', '03'), of('20', '03'), of('00', '03')]).toEqual([0, 0, 0])
-    expect(of('df', 'fe')).toBe(32)
+    // A guard follows whatever else there is, and alone.
+    expect([of('00', '10'), of('20', '10'), of('10', '13')]).toEqual([4, 4, 52])
+    expect(of('df', 'ee')).toBe(32)
   })
 
   header(

@@ -38,6 +38,8 @@ export interface BatchRecord {
   readonly index?: number
   readonly wait?: number
   readonly expect?: bigint
+  /** The guard of its data. */
+  readonly guard?: number
   readonly pweth?: Partial<Pweth>
   readonly reth?: Partial<Reth>
 }
@@ -105,9 +107,11 @@ function memberFrames(
         ...{ batch: true, oneStatus: true, lastOfBatch: options.ends },
         ...{ batchId: options.id ?? 1, batchIndex: index, batchCount: options.count, condition },
         operationLow: options.operation + index,
+        guarded: record.guard !== undefined,
         ...record.pweth,
       },
       ...(expects && i === 0 ? { expect: record.expect ?? 0n } : {}),
+      ...(i === 0 ? { guard: record.guard } : {}),
       payload: data.slice(i * qp.mtu, (i + 1) * qp.mtu),
     }),
   )

@@ -83,6 +83,8 @@ export interface PersistOptions {
   readonly operation?: number
   readonly operationHigh?: number
   readonly repetition?: boolean
+  /** The guard of its data. */
+  readonly guard?: number
   readonly ackRequest?: boolean
   readonly ipVersion?: 4 | 6
 }
@@ -337,7 +339,9 @@ export function persistFrames(
           operationHigh: options.operationHigh ?? 0,
           repetition: options.repetition ?? false,
           operationLow: operation,
+          guarded: options.guard !== undefined,
         },
+        ...(i === 0 ? { guard: options.guard } : {}),
         payload: data.slice(i * qp.mtu, (i + 1) * qp.mtu),
       }),
     )

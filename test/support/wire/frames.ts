@@ -16,7 +16,7 @@ import {
 } from '../../../firmware/wire/atomic.ts'
 import { type Bseth, blankBseth, readBseth, writeBseth } from '../../../firmware/wire/block-size.ts'
 import { BTH_BYTES, type Bth, blankBth, writeBth } from '../../../firmware/wire/bth.ts'
-import { u16 } from '../../../firmware/wire/bytes.ts'
+import { putU32, u16 } from '../../../firmware/wire/bytes.ts'
 import { blankDeth, type Deth, readDeth, writeDeth } from '../../../firmware/wire/deth.ts'
 import { ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6 } from '../../../firmware/wire/ethernet.ts'
 import { blankFeth, type Feth, readFeth, writeFeth } from '../../../firmware/wire/feth.ts'
@@ -37,6 +37,7 @@ import {
   ADDRESS_EXTENSION_BYTES,
   blankPweth,
   EXPECT_EXTENSION_BYTES,
+  GUARD_EXTENSION_BYTES,
   type Pweth,
   readPweth,
   writePweth,
@@ -102,6 +103,8 @@ export interface FrameParts {
   extensions?: Reth[]
   /** The sequence that a record of a batch expects. */
   expect?: bigint
+  /** The guard of its data, behind all else; its PWETH says so. */
+  guard?: number
   paeth?: Partial<Paeth>
   pqeth?: Partial<Pqeth>
   deth?: Partial<Deth>
@@ -181,7 +184,8 @@ export function frameOf(parts: FrameParts): Uint8Array {
   const bthAt = ETHERNET_BYTES + (ipVersion === 6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
   const extensionsAt = bthAt + (row?.headerBytes ?? BTH_BYTES)
   const expectAt = extensionsAt + extensions.length * ADDRESS_EXTENSION_BYTES
-  const payloadAt = expectAt + (parts.expect === undefined ? 0 : EXPECT_EXTENSION_BYTES)
+  const guardAt = expectAt + (parts.expect === undefined ? 0 : EXPECT_EXTENSION_BYTES)
+  const payloadAt = guardAt + (parts.guard === undefined ? 0 : GUARD_EXTENSION_BYTES)
   const padAt = payloadAt + payload.length
   const bytes = unwritten(padAt + padBytes + ICRC_BYTES)
   writeEnvelope(bytes, ipVersion)
@@ -194,6 +198,7 @@ export function frameOf(parts: FrameParts): Uint8Array {
     writeReth(bytes, extensionsAt + i * ADDRESS_EXTENSION_BYTES, extension)
   })
   if (parts.expect !== undefined) putU64(bytes, expectAt, parts.expect)
+  if (parts.guard !== undefined) putU32(bytes, guardAt, parts.guard)
   bytes.set(payload, payloadAt)
   bytes.fill(0, padAt, padAt + padBytes)
   writeIcrc(bytes)
@@ -274,7 +279,7 @@ export function encodedAgain(bytes: Uint8Array, packet: Packet): Uint8Array {
   for (; at + ADDRESS_EXTENSION_BYTES <= payloadAt; at += ADDRESS_EXTENSION_BYTES) {
     copied(blankReth, readReth, writeReth)(out, at - frameAt, bytes, at)
   }
-  // The sequence that is expected.
+  // The sequence that is expected, and the guard.
   out.set(bytes.slice(at, payloadAt), at - frameAt)
   const padAt = payloadAt + packet.payloadLength
   out.set(bytes.slice(payloadAt, padAt), payloadAt - frameAt)

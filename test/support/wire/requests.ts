@@ -299,6 +299,7 @@ interface CarriedOptions {
   readonly wait?: number
   readonly psn?: number
   readonly operation?: number
+  readonly guard?: number
   /** Names every copy by its address and key; else by the slot alone. */
   readonly addressed?: boolean
   /** Key, slot and the rest of the second and further copies, where they shall be wrong. */
@@ -348,8 +349,10 @@ export function carriedFrames(
         furtherCopies: copies.length - 1,
         wantsAck: true,
         operationLow: operation,
+        guarded: options.guard !== undefined,
       },
       extensions: addressed && i === 0 ? extensions : [],
+      ...(i === 0 ? { guard: options.guard } : {}),
       payload: payload.slice(i * qp.mtu, (i + 1) * qp.mtu),
     }),
   )

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "card/crc32c.h"
 #include "card/icrc.h"
 #include "memory/guard.h"
 
@@ -161,6 +162,22 @@ static int compare(struct machine *machine, const struct command *command) {
   return memcmp(a, b, length) == 0 ? HAL_EQUAL : HAL_DIFFERENT;
 }
 
+/* A guard is never 0: that says that there is none. */
+static int guard(struct machine *machine, const struct command *command) {
+  struct place from;
+  uint32_t length;
+  const uint8_t *bytes;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!(command->aux >= 1 && command->aux <= UINT32_MAX)) return HAL_BAD_COMMAND;
+  uint32_t expected = (uint32_t)command->aux;
+  if ((double)expected != command->aux) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &from)) return HAL_BAD_COMMAND;
+  int fault = load(machine, &from, length, &bytes);
+  if (fault != HAL_DONE) return fault;
+  uint32_t crc = crc32c(bytes, length);
+  return (crc == 0 ? UINT32_MAX : crc) == expected ? HAL_DONE : HAL_GUARD_FAILED;
+}
+
 static uint64_t big_endian(const uint8_t *at) {
   uint64_t number;
   memcpy(&number, at, sizeof number);
@@ -252,7 +269,7 @@ static int flush(struct machine *machine, const struct command *command) {
 
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_COMPARE_SWAP) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_GUARD) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -263,6 +280,7 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_TRANSMIT: return transmit(machine, command);
     case HAL_FETCH_ADD:
     case HAL_COMPARE_SWAP: return atomic(machine, command);
+    case HAL_GUARD: return guard(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }
