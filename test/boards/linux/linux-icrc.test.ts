@@ -8,52 +8,17 @@ import { spawnSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../../boards/software/icrc.ts'
-import { isThere } from '../../../boards/tools/debian/programs.ts'
-import { compile, compileStatic, LINK_PARTS, titled } from '../../support/native/harness.ts'
+import { titled } from '../../support/native/harness.ts'
+import { codeProgram, missing, PROCESSORS } from '../../support/native/processors.ts'
 import { CAPTURES, VECTORS } from '../../support/wire/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
-
-/** A processor to compute on: how it is compiled for, and what emulates it, if it is another. */
-interface Processor {
-  readonly name: string
-  readonly compiler: string
-  readonly emulator: readonly string[]
-  /** What the runtime must choose there. */
-  readonly engine: RegExp
-}
-
-const CROSS = 'aarch64-linux-gnu-gcc'
-
-const PROCESSORS: readonly Processor[] = [
-  { name: 'this one', compiler: 'gcc', emulator: [], engine: /^(pclmulqdq|arm64 .*|table)$/ },
-  ...[
-    { cpu: 'qemu64,pclmulqdq=off', qemu: 'x86_64', compiler: 'gcc', engine: /^table$/ },
-    { cpu: 'cortex-a53', qemu: 'aarch64', compiler: CROSS, engine: /^arm64 (pmull|crc32)$/ },
-    { cpu: 'max', qemu: 'aarch64', compiler: CROSS, engine: /^arm64 pmull$/ },
-  ].map(({ cpu, qemu, compiler, engine }) => {
-    const emulator = [`qemu-${qemu}-static`, '-cpu', cpu]
-    return { name: `${qemu} ${cpu}`, compiler, emulator, engine }
-  }),
-]
-
-function missing({ compiler, emulator }: Processor): string | null {
-  if (!isThere(compiler)) return `${compiler} is missing (Debian: gcc, gcc-aarch64-linux-gnu)`
-  if (emulator.length === 0) return null
-  if (compiler === 'gcc' && process.arch !== 'x64') return 'it is compiled for where gcc is native'
-  return isThere(emulator[0]!) ? null : `${emulator[0]} is missing (Debian: qemu-user-static)`
-}
 
 describe.each(PROCESSORS)('icrc.c on $name', (processor) => {
   const why = missing(processor)
   let program = ''
   beforeAll(() => {
-    const { compiler, emulator } = processor
-    if (why !== null) return
-    const isEmulated = emulator.length > 0
-    program = isEmulated
-      ? compileStatic(compiler, 'link-harness', LINK_PARTS)
-      : compile('link-harness', LINK_PARTS)
+    if (why === null) program = codeProgram(processor)
   })
 
   interface Judged {

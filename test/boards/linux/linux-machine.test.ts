@@ -17,12 +17,13 @@ import {
   BAD_COMMAND,
   COMMAND_WORDS,
   COMPARE,
-  COMPARE_SWAP,
   COPY,
   COPY_CLEAN,
   DIFFERENT,
   DONE,
   FENCE,
+  GUARD,
+  GUARD_FAILED,
   MEDIA_ERROR,
   NVDIMM_SPACE,
   OP,
@@ -110,11 +111,12 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       frames += emulated.ran.reduce((sum, ran) => sum + ran.frames.length, 0)
     }
     // Lists that came to nothing would agree, too.
-    for (let op = COPY; op <= COMPARE_SWAP; op++) {
+    for (let op = COPY; op <= GUARD; op++) {
       expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
       if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
     }
     expect(seen.get(`${COMPARE} ${DIFFERENT}`)).toBeGreaterThan(50)
+    expect(seen.get(`${GUARD} ${GUARD_FAILED}`)).toBeGreaterThan(10)
     expect(seen.has(`${COPY} ${MEDIA_ERROR}`)).toBe(poisoned > 0)
     expect(frames).toBeGreaterThan(50)
   })

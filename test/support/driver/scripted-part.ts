@@ -23,8 +23,13 @@ const NOT_TOLD = 0x84
 
 const INFO: RegionInfo = {
   ...{ name: 'orders', id: 3, kind: 'records', slots: 512, capacity: 100, copies: 2 },
-  ...{ fixedLength: false,
-    takesGuards: false, placement: 'local', writePersist: false, protectionDomain: 0 },
+  ...{
+    fixedLength: false,
+    takesGuards: false,
+    placement: 'local',
+    writePersist: false,
+    protectionDomain: 0,
+  },
   ...{ length: 0n, base: 0n, rkey: 0x103, key: new Uint8Array(16), stride: 192 },
   ...{ unsettled: 0, repaired: 0, readOnly: false, refuses: null },
 }

@@ -29,7 +29,8 @@ export const LINK_PARTS: readonly string[] = [
     'link/link-udp',
     'link/datagrams',
   ],
-  ...['link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault', 'card/icrc'],
+  ...['link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault'],
+  ...['card/icrc', 'card/crc32c'],
 ]
 
 /** Why no such program can be made here; null where it can. */

@@ -2,6 +2,7 @@
  * A board that does nothing but packets, for test/boards/linux/linux-link.test.ts.
  *
  *   link-harness icrc          judges and fills frames: on stdin and stdout, see judge_frames
+ *   link-harness crc32c        computes: a 32-bit length and so many bytes in, 32 bits out
  *   link-harness echo WHERE... sends every frame back with its Ethernet addresses exchanged, over
  *                              so many links
  *   link-harness relay A B     hands every frame of one link to the other; prints the names of both
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "card/crc32c.h"
 #include "card/icrc.h"
 #include "hal.h"
 #include "link/links.h"
@@ -53,6 +55,21 @@ static int judge_frames(void) {
     free(block);
   }
   fprintf(stderr, "%s\n", icrc_engine());
+  return 0;
+}
+
+/* As judge_frames, of any bytes. */
+static int compute_guards(void) {
+  uint32_t length;
+  while (fread(&length, sizeof length, 1, stdin) == 1) {
+    uint8_t *block = malloc(length + 1);
+    must(block != NULL, "no memory");
+    must(fread(block + 1, 1, length, stdin) == length, "half of the bytes");
+    uint32_t code = crc32c(block + 1, length);
+    put(&code, sizeof code);
+    free(block);
+  }
+  fprintf(stderr, "%s\n", crc32c_engine());
   return 0;
 }
 
@@ -200,6 +217,7 @@ static int relay(const char *one, const char *other) {
 
 int main(int count, char **arguments) {
   if (count == 2 && strcmp(arguments[1], "icrc") == 0) return judge_frames();
+  if (count == 2 && strcmp(arguments[1], "crc32c") == 0) return compute_guards();
   if (count > 2 && strcmp(arguments[1], "echo") == 0) return echo(count - 2, arguments + 2);
   if (count == 4 && strcmp(arguments[1], "relay") == 0) return relay(arguments[2], arguments[3]);
   return 2;

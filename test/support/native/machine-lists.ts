@@ -15,6 +15,7 @@ import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
+import { guardOf } from '../../../boards/software/guard.ts'
 import {
   AUX,
   COMMAND_WORDS,
@@ -25,6 +26,7 @@ import {
   FENCE,
   FETCH_ADD,
   FROM,
+  GUARD,
   HOST_SPACE,
   LENGTH,
   NVDIMM_SPACE,
@@ -148,7 +150,7 @@ export class Drawing {
   private command(words: Float64Array): void {
     const { random } = this
     const length = this.length()
-    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10])
+    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10, GUARD])
     words[FROM] = this.address(length)
     words[TO] = this.address(length)
     words[LENGTH] = length
@@ -166,7 +168,17 @@ export class Drawing {
       words[AUX] = PRIVATE_AT + this.offset(SCRATCH, 8)
       if (random.chance(0.05)) words[this.pick([FROM, AUX])] = this.address(16)
     }
+    if (op === GUARD) this.guard(words)
     if (random.chance(0.03)) this.spoil(words)
+  }
+
+  /** Of zeros, if nothing was stored there before; now and then with another guard. */
+  private guard(words: Float64Array): void {
+    const { random } = this
+    const length = random.chance(0.5) ? 64 : random.below(65)
+    words[FROM] = this.pick([NVDIMM_SPACE, HOST_SPACE, PRIVATE_AT]) + 64 + 128 * random.below(64)
+    words[LENGTH] = length
+    words[AUX] = random.chance(0.1) ? random.below(4) : guardOf(new Uint8Array(length))
   }
 
   private spoil(words: Float64Array): void {

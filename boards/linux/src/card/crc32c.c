@@ -34,6 +34,7 @@ typedef uint32_t advance_function(uint32_t r, const uint8_t *bytes, size_t lengt
 
 static advance_function advance_table;
 static advance_function *advance = advance_table;
+static const char *engine = "table";
 
 static uint32_t load32(const uint8_t *bytes) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
@@ -60,6 +61,7 @@ static uint32_t behind(uint32_t r) {
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("sse4.2")))
+#define ENGINE "sse4.2"
 #define STEP64(r, word) ((uint32_t)_mm_crc32_u64((r), (word)))
 #define STEP8(r, byte) _mm_crc32_u8((r), (byte))
 
@@ -73,6 +75,7 @@ static bool has_instruction(void) {
 /* Bit of AT_HWCAP, as asm/hwcap.h of the kernel numbers it. */
 #define CPU_CRC32 (1ul << 7)
 #define TARGET __attribute__((target("+crc")))
+#define ENGINE "arm64 crc32c"
 #define STEP64(r, word) __crc32cd((r), (word))
 #define STEP8(r, byte) __crc32cb((r), (byte))
 
@@ -104,7 +107,9 @@ TARGET static uint32_t advance_instruction(uint32_t r, const uint8_t *bytes, siz
 }
 
 static void pick(void) {
-  if (has_instruction()) advance = advance_instruction;
+  if (!has_instruction()) return;
+  advance = advance_instruction;
+  engine = ENGINE;
 }
 
 #else
@@ -135,3 +140,5 @@ __attribute__((constructor)) static void prepare(void) {
 }
 
 uint32_t crc32c(const uint8_t *bytes, uint32_t length) { return ~advance(~0u, bytes, length); }
+
+const char *crc32c_engine(void) { return engine; }

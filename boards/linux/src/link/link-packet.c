@@ -32,7 +32,7 @@
 #include "link/link-kinds.h"
 
 enum {
-  SLOT_BYTES = 4352, /* a frame, and at most 94 bytes that the kernel puts before it */
+  SLOT_BYTES = 4368, /* a frame, and at most 94 bytes that the kernel puts before it */
   BLOCK_BYTES = 128 << 10, /* a multiple of every kernel's page, which is 64 KiB at the most */
   SLOTS_EACH = BLOCK_BYTES / SLOT_BYTES,
   BLOCKS = 34,

@@ -21,6 +21,8 @@ import {
   FENCE,
   FETCH_ADD,
   FLUSH,
+  GUARD,
+  GUARD_FAILED,
   HEALTH_AT,
   ICRC_GOOD,
   MEDIA_ERROR,
@@ -45,6 +47,7 @@ import {
   FRAME_STRIDE_BYTES,
 } from '../../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../../firmware/board/memory-map.ts'
+import { judgedGuard } from '../../../support/judges/crc32c.ts'
 import { hex, hexOf } from '../../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
@@ -331,17 +334,25 @@ test('the whole of each space can be named, and nothing of no length is no error
   expect(run(c, [FLUSH, 0, N + PART_BYTES, 0], [COMPARE, P, N, 0])).toEqual([DONE, EQUAL])
 })
 
+test('S1-M1: GUARD lets the list go on behind its own bytes alone, and nothing behind others', () => {
+  const c = card()
+  for (const length of [0, 1, 63, 64]) {
+    const guard = judgedGuard(c.nvdimm.live.subarray(0, length))
+    expect(run(c, [GUARD, N, 0, length, guard], [COPY, N, P, 64])).toEqual([DONE, DONE])
+    const other = (guard ^ 1) >>> 0 || 2
+    expect(run(c, [GUARD, N, 0, length, other], [COPY, N, P, 64])).toEqual([GUARD_FAILED, NOT_DONE])
+  }
+  for (const guard of [0, -1, 1.5, 2 ** 32, Number.NaN]) {
+    expect(run(c, [GUARD, N, 0, 64, guard])).toEqual([BAD_COMMAND])
+  }
+  expect(run(c, [GUARD, N + PART_BYTES - 63, 0, 64, 1])).toEqual([BAD_COMMAND])
+  c.nvdimm.poison(0)
+  expect(run(c, [GUARD, N, 0, 64, 1])).toEqual([MEDIA_ERROR])
+})
+
 test('an operation that there is not is refused', () => {
   const c = card()
-  for (const op of [
-    0,
-    COMPARE_SWAP + 1,
-    -1,
-    1.5,
-    Number.NaN,
-    2 ** 32 + COPY,
-    Number.POSITIVE_INFINITY,
-  ]) {
+  for (const op of [0, GUARD + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
     expect(run(c, [op, P, N, 64])).toEqual([BAD_COMMAND])
   }
 })
