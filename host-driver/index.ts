@@ -43,7 +43,13 @@ export type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
 export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 export type { Dpu, ScanResult } from './dpu.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './link/slot-image.ts'
-export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './records/batch.ts'
+export type {
+  Batch,
+  BatchOptions,
+  BatchOutcome,
+  BatchRecord,
+  MemberOptions,
+} from './records/batch.ts'
 export {
   type DualPlace,
   type DualRead,

@@ -649,14 +649,12 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     retireLane(commit, -1 - tag)
     return true
   }
-  if ((result === hal.MEDIA_ERROR || result === hal.GUARD_FAILED) && tag > 0) {
-    const item = commit.items[tag - 1]!
-    item.fault = result === hal.GUARD_FAILED ? GUARD : MEDIA
-    item.failedStage = stage
-    item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
-    item.acknowledged = item.wait <= item.durable
-    commit.refused = true
-    breakChain(commit, tag, stage)
+  if (result === hal.MEDIA_ERROR && tag > 0) {
+    leaveOut(commit, tag, stage, MEDIA)
+    return true
+  }
+  if (result === hal.GUARD_FAILED) {
+    leaveOut(commit, tag, stage, GUARD)
     return true
   }
   if (isPush(commit.list, index)) {
@@ -665,6 +663,17 @@ function survive(commit: Commit, stage: number, index: number): boolean {
   }
   commit.closed = closedBy(result)
   return false
+}
+
+/** The group goes on without the item that has that tag, and without those chained to it. */
+function leaveOut(commit: Commit, tag: number, stage: number, fault: Fault): void {
+  const item = commit.items[tag - 1]!
+  item.fault = fault
+  item.failedStage = stage
+  item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
+  item.acknowledged = item.wait <= item.durable
+  commit.refused = true
+  breakChain(commit, tag, stage)
 }
 
 /** The host does not answer, or has shown nothing: what lies there is left; the others go on. */

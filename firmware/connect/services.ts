@@ -24,7 +24,9 @@ import {
   PLACEMENT_RELAY,
   REMOTE_READ,
   REMOTE_WRITE,
-  type Region, toldFlags } from '../medium/region.ts'
+  type Region,
+  toldFlags,
+} from '../medium/region.ts'
 import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
 import { CARD_DEPTHS } from '../transport/depths.ts'
 import {

@@ -48,7 +48,9 @@ import {
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
-  strideOf, toldFlags } from '../medium/region.ts'
+  strideOf,
+  toldFlags,
+} from '../medium/region.ts'
 import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../medium/superblock.ts'
 import { attachAgent, proveAgent } from '../placement/flush-agent.ts'
 import { scanNow } from '../placement/scrub.ts'

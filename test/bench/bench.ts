@@ -3,7 +3,8 @@
  * the ways without it (bench-persist.ts); then persisted records per second through the whole
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
  * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
- * batch` that of batches (bench-batch.ts), `npm run bench -- status` that of memory that tells its
+ * batch` that of batches (bench-batch.ts), `npm run bench -- guard` that of records that bring a
+ * guard (support/bench/guard-cost.ts), `npm run bench -- status` that of memory that tells its
  * state (bench-status.ts), `npm run bench -- slices` that of what takes long (bench-slices.ts),
  * `npm run bench -- busy` what a record waits for beside other work (bench-busy.ts), and `npm run
  * bench -- soak` whether anything grows (bench-soak.ts).
@@ -23,6 +24,7 @@
 import { parseArgs } from 'node:util'
 import { hasHelped } from '../support/bench/bench-arguments.ts'
 import { Calibration } from '../support/bench/calibration.ts'
+import { benchGuard } from '../support/bench/guard-cost.ts'
 import { median, text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
 import { dataOf, persistFrames } from '../support/cards/test-card.ts'
@@ -236,6 +238,8 @@ What:
              whole board            --json, --seconds N of each case
   queues     the host's queues      --json, --seconds N, --svg FILE
   batch      batches                --json, --seconds N of each case
+  guard      records with a guard, and without
+                                    --json, --seconds N of each case
   status     memory that tells its state
                                     --json, --seed N, --svg FILE
   slices     what takes long, in slices
@@ -252,6 +256,7 @@ const [, , subcommand, ...rest] = process.argv
 if (hasHelped(process.argv.slice(2), HELP)) process.exitCode = 0
 else if (subcommand === 'queues') await benchQueues(rest)
 else if (subcommand === 'batch') await benchBatch(rest)
+else if (subcommand === 'guard') await benchGuard(rest)
 else if (subcommand === 'status') await benchStatus(rest)
 else if (subcommand === 'slices') await benchSlices(rest)
 else if (subcommand === 'busy') await benchBusy(rest)

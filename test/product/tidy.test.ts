@@ -132,6 +132,7 @@ const JUDGES = [
   'test/support/judges/known.ts',
   'test/support/judges/oracle.ts',
   'test/support/judges/psn-ends.ts',
+  'test/support/judges/crc32c.ts',
   'test/support/judges/sip-hash.ts',
 ]
 

@@ -119,6 +119,10 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
     return { card }
   },
+  GUARD: () => {
+    const { card, region, qp } = setting()
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1), { guard: 1 }))
+  },
   LEVEL: () => {
     const { card, region, qp } = setting()
     return sent(card, persistFrames(qp, region, 0, dataOf(64, 1), { wait: 3 }))

@@ -8,6 +8,7 @@
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import { OPCODES } from '../../../firmware/wire/opcode.ts'
 import type { Pweth } from '../../../firmware/wire/persist.ts'
+import { judgedGuard } from '../../support/judges/crc32c.ts'
 import { dataOf, type TestRegion } from '../../support/wire/conversation.ts'
 import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
 
@@ -199,6 +200,7 @@ export class Kinds {
     const copies = Uint8Array.from([...dataOf(50, 8), ...dataOf(50, 8)])
     const reth = { vaHigh: 3, vaLow: 0, rkey: records.rkey, length: 50 }
     this.add('carried', { bth: { opcode: 0xca }, reth, pweth: carried, payload: copies })
+    this.guarded(records, carried, copies)
     const named = { ...carried, slotAddressed: false }
     const extensions = [{ ...reth, vaLow: 3 * 2 ** 28 }]
     this.add('carried, addressed', {
@@ -220,6 +222,19 @@ export class Kinds {
     this.add('PERSIST First', first, { rest: [middle, middle, last], weight: 2 })
     this.add('PERSIST First, too long', first, { rest: [middle, middle, middle, last] })
     this.add('PERSIST First, too short', first, { rest: [middle, last] })
+  }
+
+  /** Records that bring the guard of their data, and one that is not the data's. */
+  private guarded(records: TestRegion, carried: Partial<Pweth>, copies: Uint8Array): void {
+    const guard = judgedGuard(copies.subarray(0, 50))
+    const reth = { vaHigh: 3, vaLow: 0, rkey: records.rkey, length: 50 }
+    const guarded = { ...carried, guarded: true }
+    const alone = { ...guarded, carried: false, furtherCopies: 0 }
+    const one = { bth: { opcode: 0xca }, reth, pweth: alone, payload: copies.subarray(0, 50) }
+    this.add('guarded', { ...one, guard })
+    this.add('guarded, damaged', { ...one, guard: guard - 1 })
+    this.add('guarded, of nothing', { ...one, guard: 0 })
+    this.add('guarded, carried', { ...one, guard, pweth: guarded, payload: copies })
   }
 
   /** Bursts of batches: whole, without an end, of every condition, and ones that contradict. */

@@ -5,6 +5,7 @@
  * frames are made again for each connection, as numbers and keys are others there.
  */
 
+import { judgedGuard } from '../../support/judges/crc32c.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -141,6 +142,8 @@ const WANTS_ACK = 0x04
 const REPETITION = 0x01
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
+const GUARDED = 0x10
+const GUARD_BYTES = 4
 export const CELL_BYTES = 8
 /** A region of bytes begins at address 2^32. */
 const BYTES_HIGH = 1
@@ -206,13 +209,23 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
       count === 1 ? PERSIST_ONLY : first ? PERSIST_FIRST : last ? PERSIST_LAST : PERSIST_MIDDLE
     const from = i * way.mtu
     const bytes = Math.min(way.mtu, payload.length - from)
-    const headers = first ? RETH_BYTES + PWETH_BYTES + (expect === null ? 0 : EXPECT_BYTES) : 0
+    const more = (expect === null ? 0 : EXPECT_BYTES) + (isGuarded(operation) ? GUARD_BYTES : 0)
+    const headers = first ? RETH_BYTES + PWETH_BYTES + more : 0
     const frame = way.path.begin(opcode, way.queuePair, psn + i, last && acks, headers, bytes)
     if (first) putPersistHeaders(frame, operation, way)
+    if (first && isGuarded(operation)) {
+      const guard = judgedGuard(payload.subarray(0, operation.length))
+      put32(frame, HEAD_AT + headers - GUARD_BYTES, guard)
+    }
     frame.set(payload.subarray(from, from + bytes), HEAD_AT + headers)
     frames.push(seal(frame))
   }
   return frames
+}
+
+/** Every other record brings the guard of its data. */
+function isGuarded({ id }: Operation): boolean {
+  return id % 2 === 1
 }
 
 function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): void {
@@ -232,7 +245,7 @@ function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): v
   const last = batch !== null && index === batch.count - 1
   frame[at + 2] =
     batch === null ? 0 : (batch.condition << 4) | ONE_STATUS | (last ? LAST_OF_BATCH : 0)
-  frame[at + 3] = carried ? way.copies - 1 : 0
+  frame[at + 3] = (isGuarded(operation) ? GUARDED : 0) | (carried ? way.copies - 1 : 0)
   put16(frame, at + 4, batch?.id ?? 0)
   frame[at + 6] = index
   frame[at + 7] = batch === null ? 0 : batch.count - 1

@@ -7,7 +7,7 @@ import { isThere } from '../../../boards/tools/debian/programs.ts'
 import { compile, compileStatic, LINK_PARTS } from './harness.ts'
 
 /** A processor to compute on: how it is compiled for, and what emulates it, if it is another. */
-export interface Processor {
+interface Processor {
   readonly name: string
   readonly compiler: string
   readonly emulator: readonly string[]

@@ -334,7 +334,7 @@ test('the whole of each space can be named, and nothing of no length is no error
   expect(run(c, [FLUSH, 0, N + PART_BYTES, 0], [COMPARE, P, N, 0])).toEqual([DONE, EQUAL])
 })
 
-test('S1-M1: GUARD lets the list go on behind its own bytes alone, and nothing behind others', () => {
+test('S1-M1: GUARD lets the list go on where the bytes have it, and nowhere else', () => {
   const c = card()
   for (const length of [0, 1, 63, 64]) {
     const guard = judgedGuard(c.nvdimm.live.subarray(0, length))

@@ -226,8 +226,8 @@ const FAILURES: readonly Mutant[] = [
     id: 'refused-not-repaired',
     rule: 'P1-11: a record that the medium refused half-way is made one again',
     file: COMMIT,
-    find: '    item.fault = MEDIA\n    item.failedStage = stage\n',
-    replace: '    item.fault = MEDIA\n    item.failedStage = -1\n',
+    find: '  item.fault = fault\n  item.failedStage = stage\n',
+    replace: '  item.fault = fault\n  item.failedStage = -1\n',
     killer: failures('a batch in order of 4'),
   },
   {

@@ -2,16 +2,27 @@
 
 import type { Row } from '../row.ts'
 
+const COMMIT = 'firmware/commit/commit.ts'
 const CONNECT_DEPTHS_TEST = 'test/firmware/connect/connect-depths.test.ts'
 const COPIES = 'firmware/medium/copies.ts'
 const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
+const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
 
 export const MISSING: readonly Row[] = [
+  {
+    id: 'S1-M1',
+    broken: 'a record is stored whatever its guard says',
+    file: COMMIT,
+    find: '  if (item.guard !== 0) {',
+    replace: '  if (item.guard < 0) {',
+    test: GUARD_TEST,
+    title: 'S1-M1: what was damaged on the way',
+  },
   {
     id: 'S1-M3',
     broken: 'a client writes two places and no more',

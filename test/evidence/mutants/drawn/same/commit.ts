@@ -260,13 +260,13 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'a header is read into it, or its copy is unreadable, and nobody asks what it says',
   })),
   {
-    at: 'commit/commit.ts survive',
+    at: 'commit/commit.ts leaveOut',
     line: 'commit.refused = true breakChain(commit, tag, stage)',
     mutant: ';breakChain(commit, tag, stage) ;commit.refused = true',
     because: 'a chain is broken without a look at the mark',
   },
   {
-    at: 'commit/commit.ts survive',
+    at: 'commit/commit.ts leaveOut',
     line: 'item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0',
     mutant: 'item.durable = stage >= STAGE_PHASE ? stage - STAGE_PHASE : 0',
     because: 'at that stage the difference is 0, too',
