@@ -60,7 +60,13 @@ export {
   dualRead,
   dualWrite,
 } from './records/dual-write.ts'
-export type { CopiesRead, PersistOptions, ReadRecord, Region } from './records/region.ts'
+export type {
+  CopiesOptions,
+  CopiesRead,
+  PersistOptions,
+  ReadRecord,
+  Region,
+} from './records/region.ts'
 export type {
   BlockGroup,
   BlockState,

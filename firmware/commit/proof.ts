@@ -26,6 +26,7 @@ import {
   BYTES_RIGHTS,
   FLUSH_PERSISTENT,
   HOST_PROBE_AT,
+  isPair,
   KIND_RECORDS,
   PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
@@ -137,6 +138,7 @@ export function rightsOf(
   proof: Proof,
   region: Pick<Region, 'kind' | 'flags' | 'placement'>,
 ): number {
+  if (isPair(region)) return RECORDS_RIGHTS & ~WRITE_PERSIST
   if (region.kind === KIND_RECORDS) {
     const through = region.placement === PLACEMENT_THROUGH
     return through ? RECORDS_RIGHTS & ~FLUSH_PERSISTENT : RECORDS_RIGHTS

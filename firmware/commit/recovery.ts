@@ -59,6 +59,7 @@ import {
 } from '../medium/lane.ts'
 import {
   findRegionById,
+  isPair,
   KIND_RECORDS,
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
@@ -736,6 +737,8 @@ export function scanRegion(recovery: Recovery, region: Region, first: number, la
     if (failure !== 0 && failure !== DMA_FAILED) found.unsettled += 1
     else if (kept < 0 && failure === 0) found.lost += 1
     if (!recovery.lanesUnread || kept < 0 || failure !== 0) continue
+    // What a client wrote by itself names whom it likes.
+    if (isPair(region)) continue
     // Nothing through the host's caches is known to be durable by what a read sees of it.
     if (region.placement === PLACEMENT_THROUGH) continue
     recoverOperation(recovery.operations, recovery.examination.copies[kept]!.header, false)

@@ -41,6 +41,7 @@ import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
   findRegion,
+  isPair,
   KIND_BYTES,
   KIND_ON_DEMAND,
   KIND_RECORDS,
@@ -134,6 +135,45 @@ export function locateBytes(
   located.end = region.areaBytes
   located.offset = offset
   return PASS
+}
+
+/**
+ * Finds a range of a copy that its client writes; BOUNDS where it leaves the copy, or is none.
+ * NOT_DURABLE while a record of the region waits for somebody to decide about it (D-14).
+ */
+export function locateCopy(
+  { located }: MemoryState,
+  region: Region,
+  slot: number,
+  vaLow: number,
+  length: number,
+): Fault {
+  const view = viewOf(vaLow)
+  if (view < VIEW_FIRST_COPY) return BOUNDS
+  const outside = boundsFault(region, slot, vaLow, length, VIEW_FIRST_COPY + region.copies)
+  if (outside !== PASS) return outside
+  located.paged = null
+  located.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
+  located.end = imageBytes(region.capacity)
+  located.offset = offsetOf(vaLow)
+  return region.unsettled > 0 ? NOT_DURABLE : PASS
+}
+
+/** Finds what a WRITE may store into: a range of bytes, or of a copy that its client writes. */
+export function locateStored(
+  state: MemoryState,
+  region: Region,
+  vaHigh: number,
+  vaLow: number,
+  length: number,
+): Fault {
+  const locate = isPair(region) ? locateCopy : locateBytes
+  return locate(state, region, vaHigh, vaLow, length)
+}
+
+/** So many views of a record a FLUSH may name: of one that its client writes each copy. */
+export function viewsToFlush(region: Region): number {
+  return isPair(region) ? VIEW_FIRST_COPY + region.copies : VIEWS_OF_DATA
 }
 
 /** Finds a word of a region, which may be changed. */

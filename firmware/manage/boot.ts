@@ -67,6 +67,7 @@ import {
   voidOperationsOf,
   writeSuperblock,
 } from '../medium/superblock.ts'
+import { lookAtPairs } from '../placement/pair.ts'
 import { markUnflushed, resetThrough, resumeLane } from '../placement/through.ts'
 import { mechanismOf } from '../transport/mechanism.ts'
 import { JOB_NONE, type ManageContext, type ManageState } from './context.ts'
@@ -157,6 +158,7 @@ function bringUp(state: ManageContext): Fault {
   commit.closed = written
   resetLanes(commit, recovery.keptLanes)
   resumeThrough(state)
+  lookAtPairs(state)
   resetWork(state)
   return PASS
 }

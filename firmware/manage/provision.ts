@@ -31,6 +31,7 @@ import {
   findRegionByName,
   KIND_BYTES,
   KIND_RECORDS,
+  PAIR,
   PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
@@ -67,7 +68,10 @@ function regionShapeFault(entry: RegionEntry): Fault {
     if (entry.flags !== 0 && entry.placement === PLACEMENT_THROUGH) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
   }
-  if (entry.kind !== KIND_RECORDS || (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
+  if (entry.kind !== KIND_RECORDS) return REQUEST
+  // Of what a client writes the length is its own, and a fence is the card's own NVDIMM's.
+  const isOwn = entry.flags === PAIR && entry.placement === PLACEMENT_LOCAL
+  if (!isOwn && (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
   if (entry.copies < COPIES_MIN || entry.copies > COPIES_MAX) return REQUEST
   if (entry.capacity < 1 || entry.capacity > RECORD_BYTES_MAX) return REQUEST
   return entry.slots < 1 || entry.slots > SLOTS_MAX ? REQUEST : PASS

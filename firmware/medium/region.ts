@@ -40,6 +40,11 @@ export const FIXED_LENGTH = 1
 /** Region flag, of bytes: every store that is acknowledged is durable (P2-1, P2-5). */
 export const WRITE_PERSIST_REGION = 2
 /**
+ * Region flag, of records: clients write the copies by themselves, each by a WRITE and a FLUSH, and
+ * the card examines them and makes them equal (S1-M2; source 1, FIG. 11).
+ */
+export const PAIR = 8
+/**
  * Region flag, of records, as it is told and never stored: a record may bring a guard (S1-M1). Of a
  * relay the other DPU has told it.
  */
@@ -187,8 +192,15 @@ export function findRegionById(table: RegionTable, id: number): Region | null {
 }
 
 /** The flags of the region as others are told of them. */
-export function toldFlags({ kind, placement, flags }: Region): number {
-  return kind === KIND_RECORDS && placement !== PLACEMENT_RELAY ? flags | TAKES_GUARDS : flags
+export function toldFlags(region: Region): number {
+  const { kind, placement, flags } = region
+  if (kind !== KIND_RECORDS || placement === PLACEMENT_RELAY || isPair(region)) return flags
+  return flags | TAKES_GUARDS
+}
+
+/** Do clients write its copies by themselves? */
+export function isPair({ kind, flags }: Pick<Region, 'kind' | 'flags'>): boolean {
+  return kind === KIND_RECORDS && (flags & PAIR) !== 0
 }
 
 /** Key, protection domain and rights, in that order (wire-format 3.3, step 10). */

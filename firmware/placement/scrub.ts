@@ -31,7 +31,7 @@ import { LOOK_DUE, LOOK_WAITS, scanRegion } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
 import { mendFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
-import { KIND_RECORDS, type Region } from '../medium/region.ts'
+import { isPair, KIND_RECORDS, type Region } from '../medium/region.ts'
 import {
   isOverfull,
   LOST_MAX,
@@ -41,6 +41,8 @@ import {
   setOverfull,
   writeSuperblock,
 } from '../medium/superblock.ts'
+import type { TransportState } from '../transport/context.ts'
+import { fenceCopies, isUnderWay } from './pair.ts'
 import { isUnflushed, markUnflushed } from './through.ts'
 
 /** May the records of the region be looked at, and mended, just now? */
@@ -52,13 +54,27 @@ function isMendable(state: ThroughContext, region: Region): boolean {
  * Scans records [first, last) of a region, and writes down what is lost. DMA if a host did not
  * answer for one of them; or why the part has closed.
  */
-export function scanNow(state: ThroughContext, region: Region, first: number, last: number): Fault {
-  const { superblock, recovery } = state
+export function scanNow(
+  state: ThroughContext & TransportState,
+  region: Region,
+  first: number,
+  last: number,
+): Fault {
+  const { superblock, recovery, through } = state
   const { unanswered, stored } = recovery
   const lost = lostCount(superblock)
   const overfull = isOverfull(superblock, region.index)
+  const pair = isPair(region)
+  if (pair) {
+    const fenced = fenceCopies(state.list)
+    if (fenced !== PASS) {
+      state.commit.closed = fenced
+      return fenced
+    }
+  }
   for (let slot = first; slot < last; slot++) {
-    if (!isWritten(state.through.jobs, region, slot)) scanRegion(recovery, region, slot, slot + 1)
+    const busy = pair ? isUnderWay(state, region, slot) : isWritten(through.jobs, region, slot)
+    if (!busy) scanRegion(recovery, region, slot, slot + 1)
   }
   if (recovery.stored !== stored) markUnflushed(state, region)
   let fault = recovery.closed

@@ -54,8 +54,9 @@ import {
   flushRights,
   locateBytes,
   locateRecord,
+  locateStored,
   locateWord,
-  VIEWS_OF_DATA,
+  viewsToFlush,
   WORD_BYTES,
 } from '../engine/locate.ts'
 import * as el from '../host/element.ts'
@@ -63,6 +64,7 @@ import type { HostContext, HostState } from '../host/host-state.ts'
 import { EXECUTED } from '../host/work.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
+  isPair,
   KIND_BYTES,
   KIND_ON_DEMAND,
   PLACEMENT_LOCAL,
@@ -154,17 +156,19 @@ function writeLocal(state: AcceptContext): number {
   const fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.located.region!
-  if (region.kind !== KIND_BYTES) return executeRecord(state, region, region.copies, true)
+  if (region.kind !== KIND_BYTES && !isPair(region)) {
+    return executeRecord(state, region, region.copies, true)
+  }
   return storeElement(state, region, false)
 }
 
-/** Stores the bytes of the element into a region of bytes. */
+/** Stores the bytes of the element into a region of bytes, or a copy that the host writes. */
 function storeElement(state: GroupContext, region: Region, persisted: boolean): number {
   const { located } = state
   const { element } = state.host
   if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
   const { addressHigh, addressLow, length } = element
-  const outside = locateBytes(state, region, addressHigh, addressLow, length)
+  const outside = locateStored(state, region, addressHigh, addressLow, length)
   if (outside !== PASS) return outside
   let to = located.from + located.offset
   commitNow(state)
@@ -268,7 +272,7 @@ function flushLocal(state: AcceptContext): number {
   const region = state.located.region!
   if (selectivity === SELECT_RANGE) {
     const { addressHigh, addressLow, length } = element
-    fault = boundsFault(region, addressHigh, addressLow, length, VIEWS_OF_DATA)
+    fault = boundsFault(region, addressHigh, addressLow, length, viewsToFlush(region))
   }
   if (fault !== PASS) return fault
   if (persistent && !isSafe(state)) return NOT_DURABLE

@@ -21,7 +21,7 @@ import {
   boundsFault,
   flushFormFault,
   flushRights,
-  VIEWS_OF_DATA,
+  viewsToFlush,
 } from '../engine/locate.ts'
 import { PLACEMENT_LOCAL, type Region } from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
@@ -54,7 +54,7 @@ export function receiveFlush(
   const region = state.located.region!
   const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
   if (!whole) {
-    const outside = boundsFault(region, reth.vaHigh, reth.vaLow, reth.length, VIEWS_OF_DATA)
+    const outside = boundsFault(region, reth.vaHigh, reth.vaLow, reth.length, viewsToFlush(region))
     if (outside !== PASS) return outside
   }
   if (persistent && !isSafe(state)) return NOT_DURABLE

@@ -10,6 +10,8 @@
  *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
  * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it
  *   is acknowledged when all are durable, and refused where that cannot be.
+ * - Into a copy that its client writes by itself (S1-M2) it is placed as bytes are. Nothing is
+ *   promised of it before the FLUSH behind it.
  * - Into memory registered on demand it is placed as it comes, where the pages are now; a packet
  *   whose page is away draws an RNR NAK, and comes again (on-demand.ts).
  */
@@ -18,9 +20,10 @@ import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../board/
 import { isSafe, store, touch, withhold } from '../burst/burst.ts'
 import type { AcceptContext, GatherState, ServeContext } from '../burst/context.ts'
 import { releaseReceive } from '../burst/staging.ts'
-import { accessOf, locateBytes } from '../engine/locate.ts'
+import { accessOf, locateStored } from '../engine/locate.ts'
 import {
   findRegion,
+  isPair,
   KIND_ON_DEMAND,
   KIND_RECORDS,
   PLACEMENT_THROUGH,
@@ -58,7 +61,7 @@ export function receiveWrite(
   if (begins) readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   if (begins && reth.length > 0) {
     const region = findRegion(state.regions, reth.rkey)
-    if (region !== null && region.kind === KIND_RECORDS) {
+    if (region !== null && region.kind === KIND_RECORDS && !isPair(region)) {
       return receiveRecord(state, qp, packet, row)
     }
   }
@@ -102,7 +105,7 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   if (fault !== PASS) return fault
   const region = located.region!
   if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
-  const outside = locateBytes(state, region, reth.vaHigh, reth.vaLow, length)
+  const outside = locateStored(state, region, reth.vaHigh, reth.vaLow, length)
   if (outside !== PASS) return outside
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
   if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE

@@ -224,6 +224,8 @@ export const KIND_ON_DEMAND = 2
 export const REGION_FIXED_LENGTH = 1
 /** Region flag, of bytes: every store that is acknowledged is durable. */
 export const REGION_WRITE_PERSIST = 2
+/** Region flag, of records: clients write the copies by themselves. */
+export const REGION_PAIR = 8
 /** Region flag, told and never asked for: a record may bring a guard. */
 export const REGION_TAKES_GUARDS = 4
 

@@ -103,6 +103,11 @@ export interface RegionRequest {
   readonly copies?: number
   /** Every record has exactly `capacity` bytes (D-1). */
   readonly fixedLength?: boolean
+  /**
+   * Clients write its copies by themselves, with `Region.writeCopies` or as source 1 does it (FIG.
+   * 11); the DPU makes them equal after a cut. In its own NVDIMM only.
+   */
+  readonly pair?: boolean
   /** Where it lies: the card's own NVDIMM unless given (source 2). */
   readonly placement?: RegionPlacement
 }
@@ -169,6 +174,7 @@ const REGION_KINDS: Kinds<RegionRequest> = {
   capacity: integer(1, RECORD_BYTES_MAX),
   copies: integer(COPIES_MIN, COPIES_MAX),
   fixedLength: BOOLEAN,
+  pair: BOOLEAN,
   placement: oneOf(PLACEMENTS),
 }
 
@@ -265,7 +271,8 @@ export class Management {
     putU32(body, mad.REGION_CAPACITY, region.capacity)
     body[mad.REGION_COPIES] = region.copies ?? 2
     body[mad.REGION_KIND] = mad.KIND_RECORDS
-    putU16(body, mad.REGION_FLAGS, region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0)
+    const fixed = region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0
+    putU16(body, mad.REGION_FLAGS, fixed | (region.pair === true ? mad.REGION_PAIR : 0))
     body[mad.REGION_PLACEMENT] = placement
     const what = `provision '${region.name}'`
     return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))

@@ -75,6 +75,8 @@ export interface RegionInfo {
   readonly capacity: number
   readonly copies: number
   readonly fixedLength: boolean
+  /** Clients write the copies by themselves (`Region.writeCopies`). */
+  readonly pair: boolean
   /** A record may bring the guard of its data, which the DPU checks and keeps. */
   readonly takesGuards: boolean
   /** Where it lies, and what makes it durable (source 2); of a region of another DPU 'unknown'. */
@@ -205,6 +207,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     copies: body[mad.REGION_COPIES]!,
     placement: PLACEMENTS[body[mad.REGION_PLACEMENT]!] ?? 'unknown',
     fixedLength: (u16(body, mad.REGION_FLAGS) & mad.REGION_FIXED_LENGTH) !== 0,
+    pair: (u16(body, mad.REGION_FLAGS) & mad.REGION_PAIR) !== 0,
     takesGuards: (u16(body, mad.REGION_FLAGS) & mad.REGION_TAKES_GUARDS) !== 0,
     writePersist: (u16(body, mad.REGION_FLAGS) & mad.REGION_WRITE_PERSIST) !== 0,
     protectionDomain: u16(body, mad.REGION_DOMAIN),

@@ -20,6 +20,8 @@ import {
   SIGNAL,
   SIZE,
   shown,
+  UINT64,
+  wide,
 } from '../base/kinds.ts'
 import { RemoteMemory } from '../bytes/remote-memory.ts'
 import type { RegionInfo } from '../control/part.ts'
@@ -34,6 +36,7 @@ import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
 import { goneError, type OpenRegion } from '../way/region-handle.ts'
 import { PendingWrite, type Write } from '../way/write.ts'
 import { Batch, type BatchOptions, checkBatchOptions } from './batch.ts'
+import { type DualPlace, type DualReceipt, dualWrite } from './dual-write.ts'
 
 export interface PersistOptions {
   /** Level for this record; that of `connect` by default. */
@@ -60,6 +63,13 @@ export interface PersistOptions {
 export interface ReadRecord extends SlotRecord {
   /** Whether anybody has written this slot yet. */
   readonly written: boolean
+}
+
+export interface CopiesOptions {
+  /** Grows with every write of this record, unsigned 64 bits; what the copies have, and 1, else. */
+  readonly sequence?: bigint
+  /** Under which operation, unsigned 64 bits, for the reader to know; 0 by default. */
+  readonly operationId?: bigint
 }
 
 /** The copies of one record as they stand, which no reader of one copy would see. */
@@ -96,6 +106,8 @@ const PERSIST_KINDS: Kinds<PersistOptions> = {
   signal: SIGNAL,
   deadlineMs: DURATION,
 }
+
+const COPIES_KINDS: Kinds<CopiesOptions> = { sequence: wide(1n), operationId: UINT64 }
 
 const SLOT_RANGE: Kinds<SlotRange> = { slot: SIZE, count: integer(1, 2 ** 32) }
 
@@ -152,6 +164,7 @@ export class Region {
    */
   persist(slot: number, bytes: Uint8Array, options: PersistOptions = {}): Write {
     this.checkOpen()
+    this.checkPair(false)
     this.checkSlot(slot)
     this.checkLength(bytes)
     checkFields('options of a persist', options, PERSIST_KINDS)
@@ -184,6 +197,7 @@ export class Region {
    */
   batch(options: BatchOptions = {}): Batch {
     this.checkOpen()
+    this.checkPair(false)
     checkBatchOptions(options)
     const { connection, open } = this
     const wait = waitFor(options.durability ?? connection.options.durability, this.copies)
@@ -208,6 +222,7 @@ export class Region {
    */
   async write(slot: number, bytes: Uint8Array): Promise<Outcome> {
     this.checkOpen()
+    this.checkPair(false)
     this.checkSlot(slot)
     this.checkLength(bytes)
     // A WRITE of no bytes touches nothing, wherever it goes (IBTA C9-88).
@@ -266,6 +281,43 @@ export class Region {
       }
       await sleep(this.connection.way, COPY_PAUSE_US)
     }
+  }
+
+  /**
+   * Writes the copies of a record of a pair region by ourselves: each by a WRITE and a FLUSH, the
+   * next when it is durable (source 1, FIG. 11). Resolves when all are; one writer at a time. What
+   * a cut leaves the DPU makes equal. Rejects with the reason of the first request that failed;
+   * then the copies before it are new, and those behind it old.
+   */
+  writeCopies(slot: number, bytes: Uint8Array, options: CopiesOptions = {}): Promise<DualReceipt> {
+    return quietly(async () => {
+      this.checkOpen()
+      this.checkPair(true)
+      this.checkSlot(slot)
+      this.checkLength(bytes)
+      checkFields('options', options, COPIES_KINDS)
+      const { id, key, capacity } = this.open.info
+      const record = { ...{ id, slot, key, capacity, bytes }, ...options }
+      const { clientId } = this.connection
+      return await dualWrite({ ...record, places: this.placesOf(slot), clientId })
+    })
+  }
+
+  /** Where the copies of a record lie, for whoever writes them. */
+  private placesOf(slot: number): DualPlace[] {
+    const { stride } = this.open.info
+    return Array.from({ length: this.copies }, (_, c) => {
+      const memory = new RemoteMemory(
+        this.connection,
+        () => `copy ${c} of record ${slot} of '${this.name}'`,
+        () => ({
+          rkey: this.open.info.rkey,
+          va: (BigInt(slot) << 32n) | BigInt((VIEW_FIRST_COPY + c) * 2 ** 28),
+          length: BigInt(stride),
+        }),
+      )
+      return { memory, offset: 0 }
+    })
   }
 
   // ---- memory status ---------------------------------------------------------------------------
@@ -369,6 +421,13 @@ export class Region {
     if (this.open.info.kind !== 'records') {
       throw new ArgumentError(`region '${this.name}' holds plain bytes, not records`)
     }
+  }
+
+  /** Do clients write its copies by themselves? */
+  private checkPair(wanted: boolean): void {
+    if (this.open.info.pair === wanted) return
+    const what = `region '${this.name}' is ${wanted ? 'no' : 'a'} pair region`
+    throw new ArgumentError(`${what}: use ${wanted ? 'persist' : 'writeCopies'}`)
   }
 
   private checkSlot(slot: number): void {

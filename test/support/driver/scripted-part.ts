@@ -25,6 +25,7 @@ const INFO: RegionInfo = {
   ...{ name: 'orders', id: 3, kind: 'records', slots: 512, capacity: 100, copies: 2 },
   ...{
     fixedLength: false,
+    pair: false,
     takesGuards: false,
     placement: 'local',
     writePersist: false,

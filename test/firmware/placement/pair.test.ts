@@ -1,0 +1,326 @@
+/**
+ * Pair regions: a client writes the copies of a record by itself, with plain WRITEs and FLUSHes, as
+ * any RDMA target has them; the card examines them and makes them equal (source 1, FIG. 11, S202
+ * and S203; S1-M2).
+ */
+
+import { describe, expect, test } from 'vitest'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { cut, imageCount, images, type Nvdimm } from '../../../boards/emulator/index.ts'
+import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
+import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
+import { LANES_AT } from '../../../firmware/medium/superblock.ts'
+import * as mad from '../../../firmware/wire/management.ts'
+import { readSlotImage } from '../../../host-driver/index.ts'
+import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
+import {
+  dataOf,
+  persistFrames,
+  TestCard,
+  type TestPeer,
+  withPassingCards,
+} from '../../support/cards/test-card.ts'
+import {
+  flushFrame,
+  type Setting,
+  setting,
+  slotOffset,
+  writeFrames,
+} from '../../support/wire/requests.ts'
+
+const SEED = Number(process.env.SEED ?? 20261128)
+/** More images than this are sampled, by every strategy. */
+const IMAGES_MAX = 512
+const NAK_ACCESS = 0x62
+const NAK_OPERATIONAL = 0x63
+const NOTHING: Uint8Array = new Uint8Array(0)
+
+function pairSetting(copies = 2, capacity = 64, mtu = 4096): Setting {
+  return setting({ copies, capacity, slots: 3, flags: mad.REGION_PAIR }, mtu)
+}
+
+/** The image that a client writes: sequence `n` of record `slot`. */
+function imageOf(
+  { region }: Setting,
+  slot: number,
+  n: number,
+  data: Uint8Array = NOTHING,
+): Uint8Array {
+  const record = { data, sequence: BigInt(n), clientId: 9n, operationId: BigInt(n) }
+  return writeSlotImage(record, region, slot)
+}
+
+function viewAt(copy: number): number {
+  return (VIEW_FIRST_COPY + copy) * 2 ** 28
+}
+
+/** The frames of WRITE and FLUSH of one copy. */
+function copyFrames(one: Setting, slot: number, copy: number, image: Uint8Array): Uint8Array[] {
+  const { qp, region } = one
+  return [
+    ...writeFrames(qp, region, viewAt(copy), image, { vaHigh: slot }),
+    flushFrame(qp, region, { vaHigh: slot, vaLow: viewAt(copy), length: image.length }),
+  ]
+}
+
+/** What each copy holds: its sequence, or why it is none. */
+function copiesOf({ card, region }: Setting, qp: TestPeer, slot: number): string[] {
+  return Array.from({ length: region.copies }, (_, c) => {
+    const image = card.read(qp, region, slot, VIEW_FIRST_COPY + c, region.stride)!
+    const { record, why } = readSlotImage(image, region, slot)
+    return record === null ? why : String(record.sequence)
+  })
+}
+
+/** Idle time, until everything that is due was looked at. */
+function settle(card: TestCard): void {
+  for (let i = 0; i < 24; i++) {
+    card.now += 1000
+    card.idle()
+  }
+}
+
+/** A card on what a cut has left, its pairs looked at. */
+function restarted(nvdimm: Nvdimm): Setting {
+  const card = new TestCard(nvdimm)
+  settle(card)
+  return { card, region: card.open(), qp: card.connect() }
+}
+
+describe('S1-M2: a client writes the copies of a record', () => {
+  test.each([2, 3, 4])('with %i places, and each is what it wrote', (copies) => {
+    const one = pairSetting(copies, 1000, 256)
+    for (let n = 1; n <= 3; n++) {
+      for (let c = 0; c < copies; c++) {
+        const sent = one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, n, dataOf(777, n))))
+        expect(sent.map(({ syndrome }) => syndrome)).not.toContain(NAK_ACCESS)
+        const expected = Array.from({ length: copies }, (_, i) => String(i <= c ? n : n - 1))
+        expect(copiesOf(one, one.qp, 1)).toEqual(expected)
+      }
+    }
+    const settled = one.card.read(one.qp, one.region, 1, VIEW_SETTLED, one.region.stride)!
+    expect(readSlotImage(settled, one.region, 1).record).toMatchObject({
+      sequence: 3n,
+      data: dataOf(777, 3),
+    })
+  })
+
+  test('and what was left different is made equal by a look, and reported', () => {
+    const one = pairSetting(3)
+    one.card.serve(...copyFrames(one, 1, 0, imageOf(one, 1, 5)))
+    const torn = imageOf(one, 2, 7).slice(0, 32)
+    one.card.serve(...copyFrames(one, 2, 0, torn))
+    expect([copiesOf(one, one.qp, 1), copiesOf(one, one.qp, 2)]).toEqual([
+      ['5', '0', '0'],
+      ['torn', '0', '0'],
+    ])
+    const body = one.card.scan(one.region.id)
+    expect(body[mad.SCAN_REPAIRED + 3]).toBe(2)
+    expect([copiesOf(one, one.qp, 1), copiesOf(one, one.qp, 2)]).toEqual([
+      ['5', '5', '5'],
+      ['0', '0', '0'],
+    ])
+  })
+
+  test('and every other way in is refused', () => {
+    for (const frames of [
+      (one: Setting) => writeFrames(one.qp, one.region, 0, dataOf(8, 1), { vaHigh: 1 }),
+      (one: Setting) => writeFrames(one.qp, one.region, 2 ** 28, dataOf(8, 1), { vaHigh: 1 }),
+      (one: Setting) => persistFrames(one.qp, one.region, 1, dataOf(8, 1)),
+      (one: Setting) => copyFrames(one, 3, 0, dataOf(64, 1)).slice(0, 1),
+      (one: Setting) => copyFrames(one, 1, 2, dataOf(64, 1)).slice(0, 1),
+      (one: Setting) => copyFrames(one, 1, 0, dataOf(129, 1)).slice(0, 1),
+      (one: Setting) => [
+        flushFrame(one.qp, one.region, { vaHigh: 1, vaLow: viewAt(2), length: 8 }),
+      ],
+    ]) {
+      const one = pairSetting()
+      expect(one.card.serve(...frames(one)).at(-1)!.syndrome).toBe(NAK_ACCESS)
+    }
+    const records = setting()
+    const frames = copyFrames(records, 1, 0, dataOf(64, 1))
+    expect(records.card.serve(frames[0]!)[0]!.syndrome).toBe(NAK_ACCESS)
+  })
+
+  test.each([
+    { flags: mad.REGION_PAIR | mad.REGION_FIXED_LENGTH },
+    { flags: mad.REGION_PAIR, placement: 1 },
+    { flags: mad.REGION_PAIR, placement: 2 },
+    { flags: mad.REGION_PAIR, kind: mad.KIND_BYTES, length: 4096 },
+    { flags: mad.REGION_TAKES_GUARDS },
+  ])('in its own NVDIMM, of any length: %o is refused', (shape) => {
+    const card = new TestCard(1 << 18).format()
+    expect(card.tryProvision({ name: 'pairs', ...shape }).fault).toBe('REQUEST')
+  })
+
+  test('D-14: a record without a whole copy is lost, and its region takes no more', () => {
+    const one = pairSetting()
+    for (let c = 0; c < 2; c++) one.card.serve(...copyFrames(one, 1, c, dataOf(64, c)))
+    one.card.scan(one.region.id)
+    expect(
+      one.card.serve(...copyFrames(one, 2, 0, imageOf(one, 2, 1)).slice(0, 1))[0]!.syndrome,
+    ).toBe(NAK_OPERATIONAL)
+  })
+})
+
+describe('S1-M2: what the card makes equal beside a client', () => {
+  test('leaves a record alone into which a message is under way', () => {
+    const one = pairSetting(2, 1000, 256)
+    const frames = copyFrames(one, 1, 0, imageOf(one, 1, 4, dataOf(900, 1)))
+    for (const frame of frames.slice(0, -1)) {
+      one.card.serve(frame)
+      // The scrub comes round, and a client asks for a look.
+      settle(one.card)
+      one.card.scan(one.region.id)
+    }
+    one.card.serve(frames.at(-1)!)
+    expect(copiesOf(one, one.qp, 1)[0]).toBe('4')
+  })
+
+  test('takes a torn copy for torn when its message ended with its queue pair', () => {
+    const one = pairSetting(2, 1000, 256)
+    const frames = copyFrames(one, 1, 0, imageOf(one, 1, 4, dataOf(900, 1)))
+    one.card.serve(...frames.slice(0, 2))
+    // A WRITE that goes on with another length ends it.
+    const psn = one.qp.psn - frames.length + 2
+    one.card.serve(...writeFrames(one.qp, one.region, 0, dataOf(8, 1), { psn }))
+    const qp = one.card.connect()
+    expect(copiesOf(one, qp, 1)).toEqual(['torn', '0'])
+    settle(one.card)
+    one.card.scan(one.region.id)
+    expect(copiesOf(one, qp, 1)).toEqual(['0', '0'])
+  })
+
+  test('X-3: what a client wrote into an image says nothing of anybody’s operations', () => {
+    const one = pairSetting()
+    // As if client 7, who persists into another region, had stored its operation 50.
+    const forged = { data: NOTHING, sequence: 3n, clientId: 7n, operationId: 50n }
+    const image = writeSlotImage(forged, one.region, 1)
+    for (let c = 0; c < 2; c++) one.card.serve(...copyFrames(one, 1, c, image))
+    const { nvdimm } = one.card
+    one.card.provision({ name: 'orders' })
+    // A lane that cannot be read has the start learn operations from records.
+    nvdimm.poison(LANES_AT / 64)
+    const card = new TestCard(nvdimm)
+    const orders = card.open('orders')
+    const qp = card.connect()
+    card.serve(...persistFrames(qp, orders, 1, dataOf(8, 1), { operation: 50 }))
+    expect(card.read(qp, orders, 1, 0, 8)).toEqual(dataOf(8, 1))
+  })
+})
+
+describe.each([2, 3])('S1-M2: a cut of card and host, %i copies', (copies) => {
+  /**
+   * Writes the chain of the second write with a look between any two frames, and cuts before that
+   * command. Returns the card, how many FLUSHes were answered, and whether it came to the end.
+   */
+  function cutBefore(command: number): { one: Setting; flushed: number; ended: boolean } {
+    const one = pairSetting(copies)
+    for (let c = 0; c < copies; c++) one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 1)))
+    settle(one.card)
+    let flushed = 0
+    one.card.machine.armCut(command)
+    for (let c = 0; c < copies && !one.card.machine.dead; c++) {
+      const [write, flush] = copyFrames(one, 1, c, imageOf(one, 1, 2))
+      one.card.serve(write!)
+      look(one)
+      if (one.card.machine.dead) break
+      const sent = one.card.serve(flush!)
+      if (sent.length > 0) flushed += 1
+      look(one)
+    }
+    const ended = !one.card.machine.dead
+    if (ended) one.card.machine.die()
+    return { one, flushed, ended }
+  }
+
+  /** A look at the region, which may be the end of the card. */
+  function look({ card, region }: Setting): void {
+    if (card.machine.dead) return
+    try {
+      card.scan(region.id)
+    } catch (error) {
+      if (!card.machine.dead) throw error
+    }
+  }
+
+  /** Every image, or a sample of them. */
+  function visitAll(part: Nvdimm, command: number, visit: (image: string) => void): void {
+    if (imageCount(part) <= IMAGES_MAX) {
+      images(part, 'chunk', (image) => visit(`command ${command}, image ${image}`))
+      return
+    }
+    for (const strategy of CUT_STRATEGIES) {
+      const { one } = cutBefore(command)
+      const said = `command ${command}, ${strategy}, SEED=${SEED}`
+      cut(one.card.nvdimm, { random: new Random(SEED + command), strategy })
+      part.live.set(one.card.nvdimm.live)
+      part.durable.set(one.card.nvdimm.durable)
+      part.pendingStores.clear()
+      visit(said)
+    }
+  }
+
+  test('at any command leaves old or new in all, and new where a FLUSH was answered', () => {
+    const seen = new Set<string>()
+    for (let command = 0, ended = false; !ended; command++) {
+      withPassingCards(() => {
+        const made = cutBefore(command)
+        ended = made.ended
+        visitAll(made.one.card.nvdimm, command, (said) => {
+          const again = restarted(made.one.card.nvdimm)
+          const found = copiesOf(again, again.qp, 1)
+          expect(new Set(found).size, `${said}: ${found}`).toBe(1)
+          expect(['1', '2'], said).toContain(found[0])
+          if (made.flushed > 0) expect(found[0], said).toBe('2')
+          seen.add(found[0]!)
+        })
+      })
+    }
+    expect([...seen].sort()).toEqual(['1', '2'])
+  })
+
+  test('is looked at before anything that can wait', () => {
+    const card = new TestCard(1 << 19).format()
+    for (let i = 0; i < 4; i++) card.provision({ name: `long ${i}`, slots: 400, capacity: 64 })
+    const region = card.provision({ name: 'pairs', slots: 3, copies, flags: mad.REGION_PAIR })
+    const one = { card, region, qp: card.connect() }
+    card.serve(...copyFrames(one, 2, 0, imageOf(one, 2, 1)))
+    const after = new TestCard(card.nvdimm)
+    after.now += 1000
+    after.idle()
+    const again = { card: after, region: after.open('pairs'), qp: after.connect() }
+    expect(copiesOf(again, again.qp, 2)).toEqual(Array(copies).fill('1'))
+  })
+
+  test('and again at any command of the start that makes them equal', () => {
+    for (let command = 0, ended = false; !ended; command++) {
+      withPassingCards(() => {
+        const one = pairSetting(copies)
+        for (let c = 0; c < copies; c++)
+          one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 1)))
+        // A is torn: its first line is of the second write.
+        one.card.serve(...copyFrames(one, 1, 0, imageOf(one, 1, 2).slice(0, 24)))
+        one.card.machine.die()
+        cut(one.card.nvdimm, { random: new Random(SEED), strategy: 'none' })
+        const card = new TestCard(one.card.nvdimm)
+        card.machine.armCut(command)
+        settle(card)
+        ended = !card.machine.dead
+        if (ended) card.machine.die()
+        images(card.nvdimm, 'chunk', (image) => {
+          const again = restarted(card.nvdimm)
+          const found = copiesOf(again, again.qp, 1)
+          expect(found, `command ${command}, image ${image}`).toEqual(Array(copies).fill('1'))
+        })
+      })
+    }
+  })
+
+  test('and the slots of the medium say so', () => {
+    const { one } = cutBefore(Number.MAX_SAFE_INTEGER)
+    const { live } = one.card.nvdimm
+    const at = slotOffset(one.region, 0, 1)
+    expect(new DataView(live.buffer, live.byteOffset + at).getBigUint64(32, true)).toBe(2n)
+  })
+})
