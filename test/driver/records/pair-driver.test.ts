@@ -1,0 +1,111 @@
+/**
+ * Pair regions by the driver: the copies are ours to write, over every way; what a cut leaves of
+ * them the DPU makes equal (S1-M2).
+ */
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { PerdureError, RefusedError, type Region } from '../../../host-driver/index.ts'
+import { dataOf } from '../../support/cards/test-card.ts'
+import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
+
+const ways: OpenWay[] = []
+
+afterEach(async () => {
+  for (const way of ways.splice(0)) await way.close()
+})
+
+async function opened(name: (typeof WAYS)[number], copies: number): Promise<[OpenWay, Region]> {
+  const way = await openWay(name)
+  ways.push(way)
+  await way.dpu.format()
+  const shape = { name: 'pairs', slots: 8, capacity: 1000, copies, pair: true }
+  return [way, await way.dpu.provision(shape)]
+}
+
+async function codeOf(work: () => unknown): Promise<string> {
+  try {
+    await work()
+    return 'done'
+  } catch (error) {
+    if (error instanceof RefusedError) return error.fault
+    return error instanceof PerdureError ? error.code : String(error)
+  }
+}
+
+describe.each(WAYS)('S1-M2: over %s', (name) => {
+  test.each([2, 3, 4])('%i copies are written, read, and outlast a cut', async (copies) => {
+    const [way, region] = await opened(name, copies)
+    expect(region.info).toMatchObject({ pair: true, takesGuards: false })
+    for (const seed of [1, 2]) {
+      const { sequence, outcomes } = await region.writeCopies(3, dataOf(700, seed))
+      expect(sequence).toBe(BigInt(seed))
+      expect(outcomes).toHaveLength(2 * copies)
+    }
+    await way.restart()
+    await way.dpu.reconnect()
+    const found = await region.readCopies(3)
+    expect(found).toMatchObject({ settled: true, chosen: 0, record: { data: dataOf(700, 2) } })
+    expect(found.copies).toHaveLength(copies)
+    expect(await region.read(3)).toMatchObject({ data: dataOf(700, 2), sequence: 2n })
+  })
+
+  test('what one copy has alone is in all of them after a restart', async () => {
+    const [way, region] = await opened(name, 3)
+    await region.writeCopies(1, dataOf(100, 1))
+    // The client ends behind the first copy.
+    const { verbs } = await firstCopyAlone(region, dataOf(100, 2))
+    expect(verbs).toBe(2)
+    expect((await region.readCopies(1)).settled).toBe(false)
+    await way.restart()
+    await way.dpu.reconnect()
+    await way.pass(100_000)
+    const found = await region.readCopies(1)
+    expect(found).toMatchObject({ settled: true, record: { data: dataOf(100, 2) } })
+  })
+})
+
+/** Writes a record, and lets nothing but WRITE A and FLUSH A leave. */
+async function firstCopyAlone(region: Region, data: Uint8Array): Promise<{ verbs: number }> {
+  const { connection } = region as unknown as {
+    connection: { enqueueChain(chain: { verbs: unknown[] }): void }
+  }
+  const enqueue = connection.enqueueChain.bind(connection)
+  let verbs = 0
+  let first: Promise<unknown> = Promise.resolve()
+  connection.enqueueChain = (chain) => {
+    if (chain.verbs.length < 6) {
+      enqueue(chain)
+      return
+    }
+    chain.verbs.length = 2
+    verbs = 2
+    first = Promise.resolve(enqueue(chain))
+  }
+  void region.writeCopies(1, data).catch(() => {})
+  while (verbs === 0) await new Promise((resolve) => setImmediate(resolve))
+  connection.enqueueChain = enqueue
+  await first
+  // A READ behind them is answered when they are done.
+  await region.readCopies(1)
+  return { verbs }
+}
+
+test('S1-M2: records are persisted into other regions, and copies written into pairs', async () => {
+  const [way, region] = await opened('frames', 2)
+  const other = await way.dpu.provision({ name: 'orders', slots: 8, capacity: 1000 })
+  const data = dataOf(8, 1)
+  for (const work of [
+    () => region.persist(1, data),
+    () => region.batch(),
+    () => region.write(1, data),
+    () => other.writeCopies(1, data),
+    () => region.writeCopies(8, data),
+    () => region.writeCopies(1, dataOf(1001, 1)),
+    () => region.writeCopies(1, data, { sequence: 0n }),
+  ]) {
+    expect(await codeOf(work)).toBe('PERDURE_ARGUMENT')
+  }
+  const shape = { name: 'more', slots: 8, capacity: 8, pair: true }
+  expect(await codeOf(() => way.dpu.provision({ ...shape, fixedLength: true }))).toBe('REQUEST')
+  expect(await codeOf(() => way.dpu.provision({ ...shape, placement: 'bypass' }))).toBe('REQUEST')
+})
