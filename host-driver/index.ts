@@ -17,7 +17,6 @@ export {
   type PageUser,
   type SharedMemory,
 } from '../boards/host-port.ts'
-export { guardOf } from '../boards/software/guard.ts'
 export type { Depths } from '../firmware/wire/capability.ts'
 export {
   ArgumentError,
@@ -94,6 +93,7 @@ export { connectTarget, type Target, type TargetOptions } from './target/target.
 export type { BatchCondition } from './way/batch-verdict.ts'
 export type { Outcome } from './way/chain.ts'
 export type { Durability } from './way/durability.ts'
+export { guardOf } from './way/guard.ts'
 export type { Inbox, Message } from './way/inbox.ts'
 export type { MessageOptions, SendOptions } from './way/jobs.ts'
 export type { ConnectOptions } from './way/options.ts'

@@ -154,10 +154,12 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   if (bytes.length > capacity) {
     throw new ArgumentError(`${bytes.length} bytes for a record of at most ${capacity}`)
   }
+  // Over what was given, before any copy of it; and both before anybody waits for anything.
+  const guard = guardOf(bytes)
   const data = copyOf(bytes)
   const sequence = request.sequence ?? (await nextSequence(request, capacity))
   check('sequence', sequence, SEQUENCE)
-  const record = { data, sequence, clientId, operationId, guard: guardOf(bytes) }
+  const record = { data, sequence, clientId, operationId, guard }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
   const chain = places.flatMap(({ memory, offset }) => [
     memory.writingOwn(offset, image),

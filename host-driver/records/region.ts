@@ -292,10 +292,10 @@ export class Region {
   writeCopies(slot: number, bytes: Uint8Array, options: CopiesOptions = {}): Promise<DualReceipt> {
     return quietly(async () => {
       this.checkOpen()
-      this.checkPair(true)
       this.checkSlot(slot)
       this.checkLength(bytes)
       checkFields('options', options, COPIES_KINDS)
+      this.checkPair(true)
       const { id, key, capacity } = this.open.info
       const record = { ...{ id, slot, key, capacity, bytes }, ...options }
       const { clientId } = this.connection

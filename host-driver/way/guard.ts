@@ -6,9 +6,9 @@
  * what damages a copy on its way, in this process, too, is found by the DPU.
  */
 
-import { guardOf } from '../../boards/software/guard.ts'
+import { guardOf as computed } from '../../boards/software/guard.ts'
 import { ArgumentError } from '../base/errors.ts'
-import type { Kind } from '../base/kinds.ts'
+import { checkBytes, type Kind } from '../base/kinds.ts'
 import { type ConnectOptions, warn } from './options.ts'
 import type { OpenRegion } from './region-handle.ts'
 
@@ -18,6 +18,12 @@ export const GUARD: Kind = {
   takes: (value) =>
     typeof value === 'boolean' ||
     (Number.isInteger(value) && (value as number) >= 1 && (value as number) < 2 ** 32),
+}
+
+/** The guard of those bytes, 1 to 2^32 - 1, for `Region.persist`. Throws PERDURE_ARGUMENT. */
+export function guardOf(bytes: Uint8Array): number {
+  checkBytes('bytes:', bytes)
+  return computed(bytes)
 }
 
 /** Who asks for guards; told once of regions that take none. */
@@ -37,7 +43,7 @@ export function guardFor(
   wanted: boolean | number = options.guard ?? false,
 ): number {
   if (wanted === false) return 0
-  if (info.takesGuards) return wanted === true ? guardOf(bytes) : wanted
+  if (info.takesGuards) return wanted === true ? computed(bytes) : wanted
   const what = `region '${info.name}' takes no guards: its DPU has older firmware`
   if (wanted !== true) throw new ArgumentError(`${what}; persist without`)
   if (unguarded.has(info.name)) return 0

@@ -19,6 +19,7 @@ import {
   dualRead,
   dualWrite,
   FlushAgent,
+  guardOf,
   type HostPort,
   type MemoryRegion,
   PcapWriter,
@@ -155,6 +156,7 @@ const GOOD: Record<string, Good> = {
   dualWrite: { args: () => [{ ...pair(), bytes: bytes() }], call: dualWrite as never },
   dualRead: { args: () => [{ ...pair(), capacity: 8 }], call: dualRead as never },
   chooseCopy: { args: () => [[]], call: chooseCopy as never },
+  guardOf: { args: () => [bytes()], call: guardOf as never },
   readSlotImage: {
     args: () => [bytes(), { id: 0, capacity: 8, key: key() }, 0],
     call: readSlotImage as never,
@@ -207,6 +209,7 @@ const GOOD: Record<string, Good> = {
     write: [0, bytes()],
     read: [0],
     readCopies: [0],
+    writeCopies: [0, bytes(), {}],
     watch: [{}],
     ready: [{ slot: 0 }, {}],
     prefetch: [{ slot: 0 }],

@@ -64,6 +64,8 @@ interface Bench {
   readonly dpu: Dpu
   readonly region: Region
   readonly log: BytesRegion
+  /** Of which the copies are written by the client. */
+  readonly pairs: Region
 }
 
 /** A DPU with a region of records and one of bytes; two records may be on their way at once. */
@@ -74,7 +76,8 @@ async function bench(name: WayName): Promise<Bench> {
   await dpu.format()
   const region = await dpu.provision({ name: 'r', slots: SLOTS, capacity: BYTES })
   const log = await dpu.provisionBytes({ name: 'log', length: 1 << 16 })
-  return { way, dpu, region, log }
+  const pairs = await dpu.provision({ name: 'p', slots: SLOTS, capacity: BYTES, pair: true })
+  return { way, dpu, region, log, pairs }
 }
 
 /** How often a call is made with the same memory, and what was stored by each. */
@@ -136,6 +139,11 @@ const ROWS: readonly Row[] = [
     load: async ({ dpu }) => (await dpu.messages.next()).bytes,
   },
   {
+    call: 'Region.writeCopies',
+    store: ({ pairs }, i, bytes) => pairs.writeCopies(i, bytes),
+    load: async ({ pairs }, i) => (await pairs.readCopies(i)).record.data,
+  },
+  {
     call: 'dualWrite',
     note: 'its bytes',
     store: (b, i, bytes) => dualWrite({ ...pairOf(b, i), bytes }),
@@ -158,7 +166,7 @@ async function again(row: Row, b: Bench, given: Uint8Array): Promise<void> {
 /** Calls with bytes that have a test of their own below, or fill what they are given. */
 const ELSEWHERE = new RegExp(
   [
-    String.raw`^(Batch\.persist|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
+    String.raw`^(guardOf|Batch\.persist|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
     String.raw`^(AgentControl|PlacementControl|SharedMemory|PagedMemory|Wire)\.|^Inbox\.deliver$`,

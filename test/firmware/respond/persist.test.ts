@@ -759,6 +759,10 @@ describe('refusals are typed (X-7)', () => {
       tellAgent(one.card, mad.AGENT_DETACH, 0)
       return served(one, only(one, {}))
     },
+    GUARD: () => {
+      const one = setting()
+      return served(one, ...persistFrames(one.qp, one.region, 0, dataOf(8, 1), { guard: 1 }))
+    },
   }
 
   const asked = FAULTS.filter(({ answer, name }) => {

@@ -9,6 +9,8 @@ const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
+const PAIR = 'firmware/placement/pair.ts'
+const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
@@ -22,6 +24,15 @@ export const MISSING: readonly Row[] = [
     replace: '  if (item.guard < 0) {',
     test: GUARD_TEST,
     title: 'S1-M1: what was damaged on the way',
+  },
+  {
+    id: 'S1-M2',
+    broken: 'what a client left different is never looked at',
+    file: PAIR,
+    find: '    recovery.unscanned[i] = LOOK_DUE',
+    replace: '    recovery.unscanned[i] = 0',
+    test: PAIR_TEST,
+    title: 'is looked at before anything that can wait',
   },
   {
     id: 'S1-M3',
