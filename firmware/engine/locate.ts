@@ -65,7 +65,7 @@ import { readReth } from '../wire/reth.ts'
 import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 
 /** So many views, from the first on, show data alone. */
-export const VIEWS_OF_DATA: number = VIEW_DATA + 1
+const VIEWS_OF_DATA: number = VIEW_DATA + 1
 
 /** Bytes of the word of an atomic, on which it must lie. */
 export const WORD_BYTES = 8
@@ -141,7 +141,7 @@ export function locateBytes(
  * Finds a range of a copy that its client writes; BOUNDS where it leaves the copy, or is none.
  * NOT_DURABLE while a record of the region waits for somebody to decide about it (D-14).
  */
-export function locateCopy(
+function locateCopy(
   { located }: MemoryState,
   region: Region,
   slot: number,

@@ -95,7 +95,7 @@ export const PERSIST: readonly Row[] = [
     id: 'P2-8',
     broken: 'a region of records is not found by the address',
     file: WRITE,
-    find: 'if (region !== null && region.kind === KIND_RECORDS) {',
+    find: 'if (region !== null && region.kind === KIND_RECORDS && !isPair(region)) {',
     replace: 'if (region !== null && region.kind === -1) {',
     test: PERSIST_FLOW_TEST,
     title: 'P2-8: the flag is the opcode or the address: both are durable',
