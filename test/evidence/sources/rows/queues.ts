@@ -3,6 +3,7 @@
 import type { Row } from '../row.ts'
 
 const BUFFERS = 'host-driver/card/queues/buffers.ts'
+const CARD_QUEUE_PAIR = 'host-driver/card/queues/card-queue-pair.ts'
 const COMPLETE = 'firmware/engine/complete.ts'
 const COMPLETION = 'firmware/host/completion.ts'
 const CONTEXT = 'firmware/host/context.ts'
@@ -11,6 +12,7 @@ const DOORBELL = 'firmware/host/doorbell.ts'
 const ELEMENT = 'host-driver/card/queues/element.ts'
 const LOOK = 'firmware/queues/look.ts'
 const PASS = 'firmware/queues/pass.ts'
+const PCIE_DRIVER_CARD_TEST = 'test/driver/card/queues/pcie-driver-card.test.ts'
 const PCIE_DRIVER_ELEMENT_TEST = 'test/driver/card/queues/pcie-driver-element.test.ts'
 const PCIE_DRIVER_LAYOUT_TEST = 'test/driver/card/queues/pcie-driver-layout.test.ts'
 const PCIE_DRIVER_QUEUE_TEST = 'test/driver/card/queues/pcie-driver-queue.test.ts'
@@ -46,12 +48,12 @@ export const QUEUES: readonly Row[] = [
   },
   {
     id: 'P3-3',
-    broken: 'at the threshold data do not go inline',
-    file: ELEMENT,
-    find: 'bytes > rule.inlineMax ||',
-    replace: 'bytes >= rule.inlineMax ||',
-    test: PCIE_DRIVER_ELEMENT_TEST,
-    title: 'P3-3: by size alone: up to the threshold inline, at every length around it',
+    broken: 'the driver never goes inline',
+    file: CARD_QUEUE_PAIR,
+    find: 'element.inline ?? goesInline(element.kind, bytes, this.rule)',
+    replace: 'element.inline ?? false',
+    test: PCIE_DRIVER_CARD_TEST,
+    title: 'P3-3: up to a threshold data go inline: ',
   },
   {
     id: 'P3-4',
