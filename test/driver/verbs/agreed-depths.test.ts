@@ -161,7 +161,7 @@ describe('S1-M7: two hosts', () => {
     })
   }
 
-  test('P3-1, S1-M7: tell each other, and no side sends more at once than the other receives', async () => {
+  test('P3-1, S1-M7: tell each other, and neither sends more than the other receives', async () => {
     const [room, one, other] = await hosts({ sendDepth: 64 }, { sendDepth: 2, inlineMax: 0 })
     await ready(one, other, other.qp.depths)
     await ready(other, one, one.qp.depths)
