@@ -110,7 +110,7 @@ describe('watching a persistent region', () => {
   })
 
   test('P5-9, P5-29: without a wish the DPU suggests, and it counters a wish', async () => {
-    const { region, bytes, sent } = await bench()
+    const { dpu, region, bytes, sent } = await bench({}, { bytes: 1 << 23 })
     const suggested = await region.watch()
     expect(suggested.status.blockBytes).toBe(4096)
     expect(count(sent, BLOCK_SIZE)).toBe(1)
@@ -118,15 +118,40 @@ describe('watching a persistent region', () => {
     expect(countered.status.blockBytes).toBe(4096)
     expect(countered.status.blocks).toBe(32)
     expect(count(sent, BLOCK_SIZE)).toBe(2)
+    // Of more memory it suggests no smallest block, but grants one.
+    const wide = await dpu.provisionBytes({ name: 'wide', length: 1024 * 4096 })
+    const coarse = await wide.watch()
+    expect(coarse.status).toMatchObject({ blockBytes: 8192, blocks: 512 })
+    await coarse.close()
+    expect((await wide.watch({ blockBytes: 4096 })).status.blocks).toBe(1024)
   })
 
-  test('P5-10: another size at any time, mapped again, and told again', async () => {
-    const { bytes } = await bench()
-    const watch = await bytes.watch({ blockBytes: 4096 })
-    expect(await watch.propose(16384)).toBe(16384)
-    expect(watch.status).toMatchObject({ blocks: 8, readyBlocks: 8 })
-    expect(await watch.propose(1 << 30), 'the nearest that both can').toBe(32 * 4096)
-    expect(watch.status.blocks).toBe(1)
+  test('P5-10: another size at any time: nothing is ready by that, and all is told again', async () => {
+    const { region, local, dpu } = await bench()
+    await region.persist(8, record(8)).persisted
+    const watch = await region.watch({ blockBytes: 4096 })
+    damage(local, 8)
+    expect(await dpu.scan('orders')).toMatchObject({ lost: 1 })
+    await sleep(local, 50_000)
+    let wrong = 0
+    let coarse = 0
+    watch.onChange((status) => {
+      if (watch.isReady({ slot: 8 })) wrong += 1
+      if (status.blockBytes > 4096) coarse += 1
+    })
+    for (const blockBytes of [16384, 4096, 65536, 8192, 4096]) {
+      expect(await watch.propose(blockBytes)).toBe(blockBytes)
+      await sleep(local, 50_000)
+      const blocks = Math.ceil((64 * region.info.stride) / blockBytes)
+      expect(watch.status).toMatchObject({ blockBytes, blocks, readyBlocks: blocks - 1 })
+      const block = Math.floor((8 * region.info.stride) / blockBytes)
+      expect(watch.status.stateOf(block)).toBe('notReady')
+    }
+    expect(wrong).toBe(0)
+    expect(coarse).toBeGreaterThan(0)
+    expect(await watch.propose(1 << 30), 'the nearest that both can').toBe(
+      2 ** Math.ceil(Math.log2(64 * region.info.stride)),
+    )
     expect((await failure(watch.propose(5000))).code).toBe('PERDURE_ARGUMENT')
   })
 

@@ -12,11 +12,14 @@ const ON_DEMAND = 'firmware/status/on-demand.ts'
 const ON_DEMAND_TEST = 'test/firmware/status/on-demand.test.ts'
 const PREFETCH = 'firmware/status/prefetch.ts'
 const QUEUE_STATUS_TEST = 'test/firmware/queues/queue-status.test.ts'
-const READINESS = 'firmware/status/readiness.ts'
 const RESIDENCY_BLOCKS_TEST = 'test/firmware/residency/residency-blocks.test.ts'
+const RESIDENCY_DRIVER_TEST = 'test/driver/status/residency-driver.test.ts'
+const RESIDENCY_ON_DEMAND_TEST = 'test/driver/status/residency-on-demand.test.ts'
+const RESIDENCY_QUEUES_TEST = 'test/driver/card/residency-queues.test.ts'
 const RESIDENCY_RESPONDER_TEST = 'test/firmware/residency/residency-responder.test.ts'
 const RESIDENCY_WIRE_TEST = 'test/firmware/status/residency-wire.test.ts'
 const SIZE = 'firmware/residency/size.ts'
+const TELLING = 'firmware/status/telling.ts'
 const WISH = 'firmware/residency/wish.ts'
 
 export const STATUS: readonly Row[] = [
@@ -98,21 +101,21 @@ export const STATUS: readonly Row[] = [
   },
   {
     id: 'P5-9',
-    broken: 'no size is suggested to who has no wish',
+    broken: 'the card never begins to agree on another size',
     file: SIZE,
-    find: 'if (wishLog2 === 0) return suggestedLog2(length)',
-    replace: 'if (wishLog2 === 0) return mostLog2(length)',
-    test: RESIDENCY_RESPONDER_TEST,
-    title: 'every wish for every length: granted, or the nearest is offered',
+    find: 'a.offerLog2 = a.sizeLog2 + 1',
+    replace: 'a.offerLog2 = 0',
+    test: RESIDENCY_ON_DEMAND_TEST,
+    title: 'P5-9: either side begins: the driver proposes a size, and so does the card',
   },
   {
     id: 'P5-10',
-    broken: 'what was known is lost with another size',
+    broken: 'all is ready in another size, until it is told',
     file: BLOCKS,
     find: 'b.spareStates[block] = b.states[from]!',
-    replace: 'b.spareStates[block] = BLOCK_UNKNOWN',
-    test: RESIDENCY_BLOCKS_TEST,
-    title: 'P5-10: between all sizes, there and back, nothing becomes ready that was not',
+    replace: 'b.spareStates[block] = BLOCK_READY',
+    test: RESIDENCY_DRIVER_TEST,
+    title: 'P5-10: another size at any time: nothing is ready by that, and all is told again',
   },
   {
     id: 'P5-11',
@@ -288,11 +291,11 @@ export const STATUS: readonly Row[] = [
   },
   {
     id: 'P5-30',
-    broken: 'a region is ready while it is being made',
-    file: READINESS,
-    find: 'let count = isRegionUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0',
-    replace: 'let count = 0',
-    test: RESIDENCY_WIRE_TEST,
-    title: 'P5-30: behind a save that failed: when it was looked at, past the caches',
+    broken: 'records of a part that is not armed are told as ready',
+    file: TELLING,
+    find: 'const serves = isArmed(state) && state.refused',
+    replace: 'const serves = state.refused',
+    test: RESIDENCY_QUEUES_TEST,
+    title: 'P5-30: records of a persistent region, whose part loses its armed state',
   },
 ]
