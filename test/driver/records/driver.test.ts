@@ -595,7 +595,7 @@ describe('X-7: every refusal has a typed reason', () => {
     await region.persist(0, record(1000, 1)).persisted
   })
 
-  test('D-13: a part that is not armed refuses, and serves again when it is', async () => {
+  test('D-13, X-7: a part that is not armed refuses by name, and serves when it is', async () => {
     const { local, region } = await bench()
     await region.persist(0, record(8, 1)).persisted
     local.nvdimm.armed = false

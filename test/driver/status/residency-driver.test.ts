@@ -126,7 +126,7 @@ describe('watching a persistent region', () => {
     expect((await wide.watch({ blockBytes: 4096 })).status.blocks).toBe(1024)
   })
 
-  test('P5-10: another size at any time: nothing is ready by that, and all is told again', async () => {
+  test('P5-10: another size at any time makes nothing ready; all is told again', async () => {
     const { region, local, dpu } = await bench()
     await region.persist(8, record(8)).persisted
     const watch = await region.watch({ blockBytes: 4096 })

@@ -241,7 +241,7 @@ describe('a refusal', () => {
 })
 
 describe('messages', () => {
-  test('P2-21: the DPU has them when they are done', async () => {
+  test('the DPU has them when they are done', async () => {
     const { dpu } = await bench()
     expect(await dpu.send(pattern(100, 1))).toMatchObject({ opcode: 'SEND' })
     await dpu.send(new Uint8Array(0), { immediate: 7 })

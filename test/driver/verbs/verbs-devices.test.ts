@@ -308,7 +308,7 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     expect(await b.bytes.read(0, 200)).toEqual(pattern(200, 1))
   })
 
-  test('P3-3: pieces of memory are gathered and scattered', async () => {
+  test('pieces of memory are gathered and scattered', async () => {
     const b = await bench(name)
     const { mr } = b
     mr.fill(0, pattern(4000, 1))

@@ -1,6 +1,6 @@
 /**
  * Batches where numbers meet their ends: slots that share a place in the index, operations whose
- * low word turns over, records of others between two of a batch in order (P4-4, P4-9, D-6, X-5).
+ * low word turns over, records of others between two of a batch in order (P4-9, D-6, X-5).
  */
 
 import { describe, expect, test } from 'vitest'
@@ -28,7 +28,7 @@ const newer = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
 const codeOf = (name: string): number => FAULTS.find((row) => row.name === name)!.code
 
 describe('the slots of a batch', () => {
-  test('P4-4: that share a place in the index are told apart', () => {
+  test('that share a place in the index are told apart', () => {
     const room = { members: [], chunkTaken: new Uint8Array(BATCHES) }
     addMembers(room, new ArrayBuffer(MEMORY_BYTES))
     const members = takeMembers(room)!

@@ -254,7 +254,7 @@ function over(queues: RawAgentQueues, instead: Partial<AgentQueues>): AgentQueue
 }
 
 describe('P2-17, P2-25: receives', () => {
-  test('without a receive nothing is asked, and the record waits until there is one', () => {
+  test('P2-17: without a receive nothing is asked, and the record waits for one', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     // An agent that is there, and has posted none.

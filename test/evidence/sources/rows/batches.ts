@@ -95,7 +95,7 @@ export const BATCHES: readonly Row[] = [
     find: 'if (i === 0) return isForGood ? refused : AGAIN',
     replace: 'if (i === 0) return refused',
     test: BATCH_BURSTS_TEST,
-    title: 'records: every place of a failure that passes',
+    title: 'records: every place of a passing failure',
   },
   {
     id: 'P4-10',
@@ -104,7 +104,7 @@ export const BATCHES: readonly Row[] = [
     find: 'const isForGood = !PASSING.has(fault) || isLast',
     replace: 'const isForGood = !PASSING.has(fault)',
     test: BATCH_BURSTS_TEST,
-    title: 'ends at the bound where nothing is taken, and says what was in the way',
+    title: 'P4-10: ends at the bound where nothing is taken, and says what was wrong',
   },
   {
     id: 'P4-11',

@@ -60,7 +60,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (row.ends && fault === PASS) endPlaced(state, qp, message)\n',
     replace: 'if (row.ends && fault === PASS) return PASS\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'is stored, fenced, and receipted with one copy, at path MTU',
+    title: 'P2-4: is stored, fenced, receipted with one copy, at path MTU',
   },
   {
     id: 'P2-5',
@@ -69,7 +69,7 @@ export const PERSIST: readonly Row[] = [
     find: 'qp.withheldAt = state.list.fences\n',
     replace: 'qp.withheldAt = -1\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'is acknowledged when it is durable, at path MTU',
+    title: 'P2-5, D-9: is acknowledged when durable, at path MTU',
   },
   {
     id: 'P2-6',
@@ -132,7 +132,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (wanted === PLACEMENT_LOCAL || wanted === proof.proven) return PASS',
     replace: 'if (wanted < 3) return PASS',
     test: PLACEMENT_BYPASS_TEST,
-    title: 'a region of another placement than was proven is not made',
+    title: 'P2-12: a region of another placement than was proven is not made',
   },
   {
     id: 'P2-13',
@@ -179,7 +179,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (pointerOf(host, place) !== farPointerOf(host, place)) return true\n',
     replace: 'return true\n',
     test: PLACEMENT_THROUGH_TEST,
-    title: 'without a receive nothing is asked, and the record waits until there is one',
+    title: 'P2-17: without a receive nothing is asked, and the record waits for one',
   },
   {
     id: 'P2-18',
