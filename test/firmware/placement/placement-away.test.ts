@@ -40,6 +40,7 @@ import {
   place,
   placed,
   restarted,
+  restartedAlone,
   say,
   work,
 } from '../../support/cards/placed.ts'
@@ -468,9 +469,8 @@ describe('the card starts while its host is away', () => {
     part.clean(copy.second, 128)
     part.fence()
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     servesOthers(card)
     // It shows its probe, and then hangs: nothing is known of its records.
     host.comeBack()
@@ -497,13 +497,11 @@ describe('the card starts while its host is away', () => {
     const made = placed(DDIO_OFF, { slots: 60 })
     made.card.provision({ name: 'local', slots: 4 })
     made.card.serve(...persistFrames(made.qp, made.region, 59, OLD))
-    const { part } = made.host
     made.card.machine.die()
     made.host.powerCut(NOTHING)
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     const commands = countCommands(card.machine)
     const told = (data: Uint8Array): number[] => {
       const qp = card.connect(4096, 0, 97)
@@ -530,7 +528,7 @@ describe('the card starts while its host is away', () => {
       servesOthers(card)
     }
     expect(told(NEW)).toEqual([STATUS_DURABLE])
-    expect(startsOn(card, host).reads).toBe(0)
+    expect(startsOn(card, card.host!).reads).toBe(0)
   })
 
   test('R1-A2, R1-U1: more is lost than the list holds: it is looked at, and read-only', () => {
@@ -541,9 +539,7 @@ describe('the card starts while its host is away', () => {
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
     const { part } = made.host
     for (let at = HOST_DATA_AT; at < part.bytes; at += LINE_BYTES) part.poison(at / LINE_BYTES)
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
     comeBack(card)
     while (card.waitUs > 0) card.idle()
     // Those of the list, and that there are more.
@@ -552,7 +548,7 @@ describe('the card starts while its host is away', () => {
     const sent = card.serve(...persistFrames(qp, card.open(), LOST_MAX + 1, NEW))
     expect(ackStatuses(sent)).toEqual([STATUS_READ_ONLY])
     servesOthers(card)
-    expect(startsOn(card, host).reads).toBe(0)
+    expect(startsOn(card, card.host!).reads).toBe(0)
   })
 
   test('R1-A2: nor is it looked at for a host that came in the middle of that', () => {
@@ -560,9 +556,8 @@ describe('the card starts while its host is away', () => {
     made.card.machine.die()
     made.host.powerCut(NOTHING)
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     comeBack(card)
     // The first slices, of four; then another host, and nobody had time for the next one.
     while (card.host!.link.up && card.status()[mad.PART_SCANNED + 3]! < 32) card.idle()
@@ -600,9 +595,8 @@ describe('the card starts while its host is away', () => {
       const ended = !card.machine.dead
       const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
-      const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-      host.link.remove()
-      const next = cardOf(card.nvdimm, host)
+      const next = restartedAlone(made)
+      const host = next.host!
       servesOthers(next)
       expect(read(next, next.open())).toBe('refused')
       // Another start, as early, finds the same.
@@ -670,9 +664,8 @@ describe('the card starts while its host is away', () => {
       }
       const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
-      const host = new HostMemory({ part: made.host.part, platform: DDIO_ON })
-      host.link.remove()
-      const next = cardOf(card.nvdimm, host)
+      const next = restartedAlone(made)
+      const host = next.host!
       servesOthers(next)
       host.comeBack()
       believe(next, PLACEMENT_THROUGH)

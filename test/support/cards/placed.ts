@@ -260,6 +260,14 @@ export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): T
   return cardOf(from.card.nvdimm, new HostMemory({ part, platform }), watch)
 }
 
+/** Likewise, while its host is away, which is there again after `comeBack`. */
+export function restartedAlone({ card, host }: Pick<Placed, 'card' | 'host'>): TestCard {
+  const { part, platform } = host
+  const away = new HostMemory({ part, platform })
+  away.link.remove()
+  return cardOf(card.nvdimm, away)
+}
+
 /** What was found at one command. */
 export interface Crash {
   readonly command: number
