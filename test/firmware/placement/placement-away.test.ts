@@ -6,8 +6,6 @@
 
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
-import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { COMPARE, COPY, FENCE, FROM, NVDIMM_SPACE } from '../../../firmware/board/hal.ts'
 import { LINE_BYTES, SLICE_RECORDS } from '../../../firmware/board/limits.ts'
@@ -31,12 +29,12 @@ import {
   believe,
   cardOf,
   cutPower,
-  HOST_BYTES,
   NEW,
   NOTHING,
   OLD,
   type Placed,
   PushedHost,
+  pastCaches,
   place,
   placed,
   restarted,
@@ -50,7 +48,7 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  TestCard,
+  type TestCard,
   type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
@@ -386,9 +384,8 @@ test('a line of the card that decays as it is answered ends nobody but its own c
 })
 
 test('B1: what waits for its group as another host begins is not told durable', () => {
-  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
-  const ram = new HostRam(1 << 17, host.link)
-  const card = new TestCard(1 << 17, { host, ram }).format()
+  const card = pastCaches(1 << 17)
+  const host = card.host!
   const queues = new PushedHost(card)
   queues.init()
   believe(card, PLACEMENT_BYPASS)
