@@ -22,7 +22,7 @@
  * - Of an earlier queue of that number. Units are numbered on from one to the next, so all its
  *   pointers are behind.
  * - Of an earlier epoch. With it all contexts and doorbells that were taken are dropped, and a new
- *   host has to ask anew. What the port still holds of them is taken before any context is in the
+ *   host has to ask again. What the port still holds of them is taken before any context is in the
  *   cache, so memory is read. What comes later yet, which PCIe never does, has another tag if the
  *   epoch has another number. And who asks for trust gives each queue a ring of zeros: what it did
  *   not store since has no stamp.

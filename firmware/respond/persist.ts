@@ -270,7 +270,7 @@ export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt:
   if (afterCollected) storeCollected(state, qp)
   const { plain } = ask
   if (plain) beginPlain(state, qp, ask)
-  const against = afterCollected ? faultBehind(state, qp, ask) : qp.messageFault
+  const against = afterCollected ? messageOrHealthFault(state, qp, ask) : qp.messageFault
   const fault = admit(state, qp, ask, dataAt, against, null, -1)
   // What was run just now may have ended the queue pair, and given its buffer back.
   if (fault === QP_ERROR_STATE) return
@@ -299,8 +299,8 @@ function endUnjoined(
   if (fault !== REPEATED) refuseRecord(state, qp, ask, fault)
 }
 
-/** What was collected before the record has just been committed: is the health what it was? */
-function faultBehind(state: RecordContext, qp: QueuePair, ask: Ask): Fault {
+/** The fault of the message, or of the part, whose health what was committed just now may show. */
+function messageOrHealthFault(state: RecordContext, qp: QueuePair, ask: Ask): Fault {
   return qp.messageFault === PASS ? healthFault(state, ask.region!) : qp.messageFault
 }
 

@@ -83,7 +83,7 @@ function toldBy(frame: Uint8Array): { copies: number; records: number }[] {
   return [{ copies, records }]
 }
 
-test('P2-3, P2-6: one request is one packet: operation, destination, data, PSN', async () => {
+test('P2-6: one request is one packet: operation, destination, data, PSN', async () => {
   const { dpu, region, sent } = await flow()
   const write = region.persist(7, PAYLOAD)
   const receipt = await write.persisted

@@ -190,7 +190,21 @@ describe('memory at another card', () => {
     await region.persist(3, bytesOf(3, 900)).persisted
     expect((await region.read(3)).data).toEqual(bytesOf(3, 900))
     expect(watch.status.counts).toMatchObject({ hints: 0, spared: 1 })
-    expect(rig.machine.dpu.isOn).toBe(true)
+    const { nvdimm } = rig.machine.dpu
+    nvdimm.armed = false
+    await rig.pass(100_000)
+    expect(watch.status).toMatchObject({ phase: 'unavailable', readyBlocks: 0 })
+    expect(watch.isReady({ slot: 3 })).toBe(false)
+    // It is there all the same: nothing has to be fetched, and nothing is hinted at.
+    expect((await region.read(3)).data).toEqual(bytesOf(3, 900))
+    const refused = await region.persist(3, bytesOf(4, 900)).persisted.catch((error) => error)
+    expect(refused).toMatchObject({ fault: 'NOT_ARMED' })
+    expect(watch.status.counts.hints).toBe(0)
+    nvdimm.armed = true
+    await region.ready({ slot: 0, count: 64 }, { timeoutMs: 1000 })
+    expect(watch.status).toMatchObject({ phase: 'ready', health: 'ok', readyBlocks: blocks })
+    await region.persist(3, bytesOf(4, 900)).persisted
+    expect((await region.read(3)).data).toEqual(bytesOf(4, 900))
   })
 
   test('X-7: of its own memory a card tells its host nothing', async () => {

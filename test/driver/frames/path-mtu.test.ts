@@ -3,21 +3,13 @@
  * says which did not (R31-4).
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Wire } from '../../../host-driver/base/wire.ts'
 import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
-import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu } from '../../../host-driver/local.ts'
+import { localParts } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-mtu-'))
-const ends: (() => void)[] = []
-let images = 0
-afterEach(() => {
-  for (const end of ends.splice(0)) end()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 /** Bytes of Ethernet that come through: to the card, from it. */
 interface Path {
@@ -54,9 +46,7 @@ interface Rig {
 
 /** A card with records of 8192 bytes and plain bytes, reached by a path that carries everything. */
 async function rig(options: ConnectOptions = {}): Promise<Rig> {
-  const image = join(folder, String(images++))
-  const local = await openLocal({ path: image, bytes: 1 << 20, engine: 'node', seed: 1 })
-  ends.push(() => local.close())
+  const local = await openPart({ bytes: 1 << 20, seed: 1 })
   const path = { ...ALL }
   const said: string[] = []
   const dpu = await connect(narrow(local.wire, path), {

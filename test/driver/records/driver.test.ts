@@ -5,10 +5,7 @@
 
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   DEFAULT_PORT,
   EmulatedDpu,
@@ -37,17 +34,11 @@ import {
   readPcap,
   TransportError,
 } from '../../../host-driver/index.ts'
-import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu, LocalOptions } from '../../../host-driver/local.ts'
 import { failure } from '../../support/driver/failures.ts'
+import { localParts, passOn } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-driver-'))
-const open: LocalDpu[] = []
-let images = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   local: LocalDpu
@@ -61,9 +52,7 @@ async function bench(
   shape: Partial<RegionRequest> = {},
   card: Partial<LocalOptions> = {},
 ): Promise<Bench> {
-  const path = join(folder, `${images++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, ...card })
-  open.push(local)
+  const local = await openPart(card)
   const dpu = await connect(local.wire, { seed: 3, ...options })
   await dpu.format()
   const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000, ...shape })
@@ -78,9 +67,7 @@ function record(length: number, seed: number): Uint8Array {
 async function restart(local: LocalDpu, offUs = 0): Promise<void> {
   if (local.dpu.isOn) local.dpu.powerCut({ strategy: 'none' })
   if (offUs > 0) {
-    await new Promise<void>((resolve) => {
-      local.clock.schedule(local.clock.nowUs + offUs, resolve)
-    })
+    await passOn(local, offUs)
   }
   await local.dpu.powerOn()
 }
@@ -309,9 +296,7 @@ describe('a power cut', () => {
     await dpu.reconnect()
     await old.persisted
     const last = await region.persist(5, record(64, 2)).persisted
-    await new Promise<void>((resolve) => {
-      local.clock.schedule(local.clock.nowUs + 100_000, resolve)
-    })
+    await passOn(local, 100_000)
     expect(held).toBe(1)
     expect(await region.read(5)).toMatchObject({ operationId: last.operationId })
     expect(await dpu.counters()).toMatchObject({ UNKNOWN_QP: 1n })
@@ -595,7 +580,7 @@ describe('X-7: every refusal has a typed reason', () => {
     await region.persist(0, record(1000, 1)).persisted
   })
 
-  test('D-13: a part that is not armed refuses, and serves again when it is', async () => {
+  test('D-13, X-7: a part that is not armed refuses by name, and serves when it is', async () => {
     const { local, region } = await bench()
     await region.persist(0, record(8, 1)).persisted
     local.nvdimm.armed = false
@@ -661,9 +646,7 @@ describe('X-7: every refusal has a typed reason', () => {
   })
 
   test('a blank part is connected, and says that it wants to be formatted', async () => {
-    const path = join(folder, `${images++}.nvdimm`)
-    const local = await openLocal({ path, bytes: 1 << 20, engine: 'node' })
-    open.push(local)
+    const local = await openPart({ bytes: 1 << 20 })
     const dpu = await connect(local.wire, { seed: 1 })
     expect(await dpu.status()).toMatchObject({ state: 'blank', fault: 'BLANK' })
     expect(await failure(dpu.openRegion('orders'))).toMatchObject({ code: 'PERDURE_REFUSED' })

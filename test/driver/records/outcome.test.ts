@@ -3,10 +3,7 @@
  * never that nothing was sent where something was, and always something.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { cut, images, Nvdimm, Random, VirtualClock } from '../../../boards/emulator/index.ts'
 import { realTimer, realTimeUs } from '../../../host-driver/frames/udp.ts'
 import {
@@ -18,18 +15,12 @@ import {
   type Region,
   type RegionRequest,
 } from '../../../host-driver/index.ts'
-import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu } from '../../../host-driver/local.ts'
 import { atFence } from '../../support/cards/fences.ts'
 import { dataOf } from '../../support/cards/test-card.ts'
+import { localParts, passOn } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-outcome-'))
-const open: LocalDpu[] = []
-let parts = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   readonly local: LocalDpu
@@ -41,18 +32,11 @@ async function bench(
   options: ConnectOptions = {},
   shape: Partial<RegionRequest> = {},
 ): Promise<Bench> {
-  const path = join(folder, `${parts++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 22, engine: 'node', seed: 7 })
-  open.push(local)
+  const local = await openPart({ bytes: 1 << 22 })
   const dpu = await connect(local.wire, { seed: 3, ...options })
   await dpu.format()
   const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000, ...shape })
   return { local, dpu, region }
-}
-
-/** Waits on the card's own clock. */
-function wait(local: LocalDpu, us: number): Promise<void> {
-  return new Promise((resolve) => local.clock.schedule(local.clock.nowUs + us, resolve))
 }
 
 /** The receipt, or the code of the error; 'HANG' if there is neither. */
@@ -75,7 +59,7 @@ function lineOf(local: LocalDpu, bytes: Uint8Array, copy: number): number {
 async function unheard<T>(local: LocalDpu, work: () => T): Promise<T> {
   local.link.script = (_, from) => (from === 'b' ? { drop: true } : undefined)
   const result = work()
-  await wait(local, 700_000)
+  await passOn(local, 700_000)
   local.link.script = undefined
   return result
 }
@@ -111,7 +95,7 @@ test('a deadline says that nothing was sent only if nothing can be sent any more
   )
   const ends = await Promise.all(writes.map((write) => endOf(write.persisted)))
   local.link.script = undefined
-  await wait(local, 2_000_000)
+  await passOn(local, 2_000_000)
   for (const [slot, end] of ends.entries()) {
     if (end === 'PERDURE_OUTCOME_UNKNOWN') continue
     expect(end).toBe('PERDURE_DEADLINE')
@@ -137,7 +121,7 @@ test('a read between two attempts ends when the connection is closed', async () 
   await region.persist(0, dataOf(9, 1)).persisted
   local.nvdimm.poison(lineOf(local, dataOf(9, 1), 1))
   const read = region.readCopies(0)
-  await wait(local, 300)
+  await passOn(local, 300)
   await dpu.close()
   expect(await endOf(read)).not.toBe('HANG')
 })
@@ -149,7 +133,7 @@ test('close ends a reconnection too, and leaves no timer behind', async () => {
     from === 'a' && (frame[42] === 0xca || frame[42] === 0x0c) ? { drop: true } : undefined
   void region.persist(0, dataOf(9, 2))
   const reconnection = endOf(dpu.reconnect())
-  await wait(local, 10_000)
+  await passOn(local, 10_000)
   await dpu.close()
   const closedUs = local.clock.nowUs
   expect(await reconnection).not.toBe('HANG')

@@ -2,27 +2,18 @@
  * The driver hears of the memory behind its regions: against the emulated DPU, in virtual time.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { blankBseth } from '../../../firmware/wire/block-size.ts'
 import type { BytesRegion, ConnectOptions, Dpu, Region } from '../../../host-driver/index.ts'
 import { connect } from '../../../host-driver/index.ts'
 import type { Connection } from '../../../host-driver/link/connection.ts'
-import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu, LocalOptions } from '../../../host-driver/local.ts'
 import { blockSizeJob } from '../../../host-driver/way/jobs.ts'
 import { failure } from '../../support/driver/failures.ts'
+import { localParts, passOn } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-residency-'))
-const open: LocalDpu[] = []
-let images = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   readonly local: LocalDpu
@@ -45,9 +36,7 @@ async function bench(
   options: ConnectOptions = {},
   card: Partial<LocalOptions> = {},
 ): Promise<Bench> {
-  const path = join(folder, `${images++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, ...card })
-  open.push(local)
+  const local = await openPart(card)
   const sent: number[] = []
   const heard: number[] = []
   local.link.tap = (frame, _, from) => {
@@ -68,10 +57,6 @@ function damage({ nvdimm }: LocalDpu, slot: number): void {
     if (!isCopy || view.getUint32(at + 24, true) !== slot) continue
     for (const bytes of [nvdimm.durable, nvdimm.live]) bytes[at + 64] = bytes[at + 64]! ^ 1
   }
-}
-
-function sleep(local: LocalDpu, us: number): Promise<void> {
-  return new Promise((resolve) => local.clock.schedule(local.clock.nowUs + us, resolve))
 }
 
 function count(opcodes: readonly number[], opcode: number): number {
@@ -110,7 +95,7 @@ describe('watching a persistent region', () => {
   })
 
   test('P5-9, P5-29: without a wish the DPU suggests, and it counters a wish', async () => {
-    const { region, bytes, sent } = await bench()
+    const { dpu, region, bytes, sent } = await bench({}, { bytes: 1 << 23 })
     const suggested = await region.watch()
     expect(suggested.status.blockBytes).toBe(4096)
     expect(count(sent, BLOCK_SIZE)).toBe(1)
@@ -118,15 +103,40 @@ describe('watching a persistent region', () => {
     expect(countered.status.blockBytes).toBe(4096)
     expect(countered.status.blocks).toBe(32)
     expect(count(sent, BLOCK_SIZE)).toBe(2)
+    // Of more memory it suggests no smallest block, but grants one.
+    const wide = await dpu.provisionBytes({ name: 'wide', length: 1024 * 4096 })
+    const coarse = await wide.watch()
+    expect(coarse.status).toMatchObject({ blockBytes: 8192, blocks: 512 })
+    await coarse.close()
+    expect((await wide.watch({ blockBytes: 4096 })).status.blocks).toBe(1024)
   })
 
-  test('P5-10: another size at any time, mapped again, and told again', async () => {
-    const { bytes } = await bench()
-    const watch = await bytes.watch({ blockBytes: 4096 })
-    expect(await watch.propose(16384)).toBe(16384)
-    expect(watch.status).toMatchObject({ blocks: 8, readyBlocks: 8 })
-    expect(await watch.propose(1 << 30), 'the nearest that both can').toBe(32 * 4096)
-    expect(watch.status.blocks).toBe(1)
+  test('P5-10: another size at any time makes nothing ready; all is told again', async () => {
+    const { region, local, dpu } = await bench()
+    await region.persist(8, record(8)).persisted
+    const watch = await region.watch({ blockBytes: 4096 })
+    damage(local, 8)
+    expect(await dpu.scan('orders')).toMatchObject({ lost: 1 })
+    await passOn(local, 50_000)
+    let wrong = 0
+    let coarse = 0
+    watch.onChange((status) => {
+      if (watch.isReady({ slot: 8 })) wrong += 1
+      if (status.blockBytes > 4096) coarse += 1
+    })
+    for (const blockBytes of [16384, 4096, 65536, 8192, 4096]) {
+      expect(await watch.propose(blockBytes)).toBe(blockBytes)
+      await passOn(local, 50_000)
+      const blocks = Math.ceil((64 * region.info.stride) / blockBytes)
+      expect(watch.status).toMatchObject({ blockBytes, blocks, readyBlocks: blocks - 1 })
+      const block = Math.floor((8 * region.info.stride) / blockBytes)
+      expect(watch.status.stateOf(block)).toBe('notReady')
+    }
+    expect(wrong).toBe(0)
+    expect(coarse).toBeGreaterThan(0)
+    expect(await watch.propose(1 << 30), 'the nearest that both can').toBe(
+      2 ** Math.ceil(Math.log2(64 * region.info.stride)),
+    )
     expect((await failure(watch.propose(5000))).code).toBe('PERDURE_ARGUMENT')
   })
 
@@ -139,9 +149,9 @@ describe('watching a persistent region', () => {
     expect((await failure(watch.ready({ slot: 1 }))).code).toBe('PERDURE_CLOSED')
     const before = count(heard, MEMORY_STATUS)
     local.nvdimm.armed = false
-    await sleep(local, 100_000)
+    await passOn(local, 100_000)
     local.nvdimm.armed = true
-    await sleep(local, 100_000)
+    await passOn(local, 100_000)
     expect(count(heard, MEMORY_STATUS)).toBe(before)
     const again = await region.watch()
     expect(again.status.phase).toBe('ready')
@@ -156,7 +166,7 @@ describe('watching a persistent region', () => {
     const again = await region.watch()
     await Promise.all([closing, ...records])
     local.nvdimm.armed = false
-    await sleep(local, 50_000)
+    await passOn(local, 50_000)
     expect(again.status.phase).toBe('unavailable')
   })
 
@@ -165,9 +175,9 @@ describe('watching a persistent region', () => {
     const watch = await region.watch()
     local.link.script = () => ({ drop: true })
     local.nvdimm.armed = false
-    await sleep(local, 900_000)
+    await passOn(local, 900_000)
     local.link.script = undefined
-    await sleep(local, 5_000_000)
+    await passOn(local, 5_000_000)
     expect(watch.status.phase).toBe('unavailable')
     local.nvdimm.armed = true
     await watch.ready({ slot: 0, count: 64 }, { timeoutMs: 1000 })
@@ -183,7 +193,7 @@ describe('watching a persistent region', () => {
       connection.current!.post(blockSizeJob(bytes.info.rkey, out, () => resolve()))
     })
     local.nvdimm.armed = false
-    await sleep(local, 3_000_000)
+    await passOn(local, 3_000_000)
     expect(watch.status.phase).toBe('unavailable')
     expect(count(sent, ASSOCIATE)).toBe(2)
   })
@@ -217,7 +227,7 @@ describe('watching a persistent region', () => {
       if (phases.at(-1) !== phase) phases.push(phase)
     })
     local.nvdimm.armed = false
-    await sleep(local, 100_000)
+    await passOn(local, 100_000)
     expect(watch.status).toMatchObject({ phase: 'unavailable', readyBlocks: 0 })
     expect(watch.status.stateOf(0)).toBe('unknown')
     expect((await region.read(5)).data).toEqual(record(5))
@@ -236,7 +246,7 @@ describe('watching a persistent region', () => {
     const block = Math.floor((8 * region.info.stride) / 4096)
     damage(local, 8)
     expect(await dpu.scan('orders')).toMatchObject({ lost: 1 })
-    await sleep(local, 50_000)
+    await passOn(local, 50_000)
     expect(watch.status).toMatchObject({ health: 'degraded', readyBlocks: watch.status.blocks - 1 })
     expect(watch.status.stateOf(block)).toBe('notReady')
     expect(watch.isReady({ slot: 8 })).toBe(false)
@@ -278,7 +288,7 @@ describe('watching a persistent region', () => {
     )
     expect((await failure(region.prefetch({ slot: 63, count: 2 }))).code).toBe('PERDURE_ARGUMENT')
     local.nvdimm.armed = false
-    await sleep(local, 100_000)
+    await passOn(local, 100_000)
     const late = await failure(region.ready({ slot: 3 }, { timeoutMs: 5 }))
     expect(late.code).toBe('PERDURE_DEADLINE')
     expect(late.message).toContain('not ready within 5 ms')
@@ -297,7 +307,7 @@ describe('watching a persistent region', () => {
         await region.persist(slot, bytes).persisted
         content.set(slot, bytes)
         if (i === 10) local.nvdimm.armed = false
-        if (i === 10) await sleep(local, 30_000)
+        if (i === 10) await passOn(local, 30_000)
         local.nvdimm.armed = true
       }
       for (const [slot, bytes] of content) expect((await region.read(slot)).data).toEqual(bytes)

@@ -214,6 +214,31 @@ describe('the whole region', () => {
     expect(watch.status).toMatchObject({ blocks: PAGES, readyBlocks: 4 })
   })
 
+  test('P5-9: either side begins: the driver proposes a size, and so does the card', async () => {
+    const rig = await open({ readUs: 1, writeUs: 1, stayUs: 0 })
+    const watch = await watched(rig)
+    const sizes: number[] = []
+    watch.onChange(({ blockBytes }) => {
+      if (sizes.at(-1) !== blockBytes) sizes.push(blockBytes)
+    })
+    expect(await watch.propose(4 * PAGE)).toBe(4 * PAGE)
+    expect(await watch.propose(PAGE)).toBe(PAGE)
+    expect(sizes).toEqual([4 * PAGE, PAGE])
+    // So much comes and goes that telling of every page costs too much of the network.
+    const other = await rig.connect()
+    const memory = await other.openBytes('heap')
+    for (let round = 0; round < 80; round++) {
+      await memory.prefetch({ offset: 0, length: 16 * PAGE })
+      await rig.pass(50)
+      for (let page = 0; page < 16; page++) rig.pager.evict(page)
+    }
+    await rig.pass(200_000)
+    expect(sizes).toEqual([4 * PAGE, PAGE, 2 * PAGE])
+    expect(watch.status).toMatchObject({ phase: 'ready', blocks: PAGES / 2 })
+    await rig.memory.ready({ offset: 0, length: 2 * PAGE }, { timeoutMs: 20 })
+    expect(watch.isReady(pageAt(1))).toBe(true)
+  })
+
   test('P5-28: after the connection was made again the status is that of now', async () => {
     const rig = await open()
     const watch = await watched(rig)

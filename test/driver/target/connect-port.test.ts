@@ -2,16 +2,13 @@
  * The host driver connects over RDMA-CM: to ports of the emulated DPU, in virtual time.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DPU_ENDPOINT, neighbour } from '../../../host-driver/base/addresses.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
 import { DriverPair } from '../../../host-driver/frames/driver-pair.ts'
 import { Session } from '../../../host-driver/frames/session.ts'
 import { connect, connectTarget, type Dpu, RefusedError } from '../../../host-driver/index.ts'
-import { type LocalDpu, type LocalOptions, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu, LocalOptions } from '../../../host-driver/local.ts'
 import {
   connectPort,
   type PortConnection,
@@ -20,6 +17,7 @@ import {
 import { readJob, VIEW_SETTLED } from '../../../host-driver/way/jobs.ts'
 import { randomSource } from '../../../host-driver/way/options.ts'
 import { failure } from '../../support/driver/failures.ts'
+import { localParts } from '../../support/driver/local-parts.ts'
 import { writeIcrc } from '../../support/wire/frames.ts'
 
 const PORT = 7471
@@ -27,14 +25,7 @@ const PORT = 7471
 /** What a card tells of its queues. */
 const CARD = { send: 64, receive: 32 }
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-port-'))
-const open: LocalDpu[] = []
-let images = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   readonly local: LocalDpu
@@ -68,9 +59,7 @@ async function bench(
   card: Partial<LocalOptions> = {},
   alter: (frame: Uint8Array) => void = () => {},
 ): Promise<Bench> {
-  const path = join(folder, `${images++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, ...card })
-  open.push(local)
+  const local = await openPart(card)
   const [first, second] = shared(local.wire, alter)
   const dpu = await connect(first, { seed: 3 })
   await dpu.format()
@@ -244,9 +233,7 @@ describe('connecting to a port', () => {
 describe('a target behind a port', () => {
   /** A DPU with published bytes, and a wire for a client that knows nothing but the port. */
   async function published(): Promise<{ dpu: Dpu; wire: Wire; local: LocalDpu }> {
-    const path = join(folder, `${images++}.nvdimm`)
-    const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7 })
-    open.push(local)
+    const local = await openPart()
     const [first, wire] = shared(local.wire)
     const dpu = await connect(first, { seed: 3 })
     await dpu.format()

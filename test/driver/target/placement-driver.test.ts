@@ -3,10 +3,7 @@
  * registrar and flush agent, in one process and in virtual time (source 2).
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   DDIO_OFF,
   DDIO_ON,
@@ -26,16 +23,10 @@ import {
   RefusedError,
   type Region,
 } from '../../../host-driver/index.ts'
-import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu } from '../../../host-driver/local.ts'
+import { localParts, passOn } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-placement-'))
-const open: LocalDpu[] = []
-let images = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   readonly local: LocalDpu
@@ -62,9 +53,7 @@ async function register({ hostSide, port }: LocalDpu, dpu: Dpu): Promise<FlushAg
 
 async function bench(platform: Platform): Promise<Bench & { readonly agent: FlushAgent | null }> {
   const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform })
-  const path = join(folder, `${images++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, host })
-  open.push(local)
+  const local = await openPart({ host })
   const dpu = await connect(local.wire, { seed: 3 })
   await dpu.format()
   const agent = await register(local, dpu)
@@ -88,18 +77,10 @@ function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('latin1')
 }
 
-async function pass({ clock }: LocalDpu): Promise<void> {
-  await new Promise<void>((resolve) => {
-    clock.schedule(clock.nowUs + 1000, resolve)
-  })
-}
-
-async function restart({ dpu, clock }: LocalDpu): Promise<void> {
-  if (dpu.isOn) dpu.powerCut({ strategy: 'none' })
-  await new Promise<void>((resolve) => {
-    clock.schedule(clock.nowUs + 1000, resolve)
-  })
-  await dpu.powerOn()
+async function restart(local: LocalDpu): Promise<void> {
+  if (local.dpu.isOn) local.dpu.powerCut({ strategy: 'none' })
+  await passOn(local, 1000)
+  await local.dpu.powerOn()
 }
 
 test.each([
@@ -206,7 +187,7 @@ describe('X-1: a connection is made again while a second copy is in the caches a
       return served
     }
     const write = made.region.persist(0, NEW)
-    await pass(made.local)
+    await passOn(made.local, 1000)
     expect(durableCopies(made.host)).toBe(1)
     return { ...made, poll, write }
   }
@@ -215,7 +196,7 @@ describe('X-1: a connection is made again while a second copy is in the caches a
     const { local, host, dpu, agent, poll, write } = await stopped()
     await dpu.reconnect()
     const durable = write.persisted.then(() => durableCopies(host))
-    await pass(local)
+    await passOn(local, 1000)
     agent!.poll = poll
     poll()
     expect(await write.persisted).toMatchObject({ copies: 2 })

@@ -161,7 +161,7 @@ describe('S1-M7: two hosts', () => {
     })
   }
 
-  test('S1-M7: tell each other, and both keep to the smaller of each two', async () => {
+  test('P3-1, S1-M7: tell each other, and neither sends more than the other receives', async () => {
     const [room, one, other] = await hosts({ sendDepth: 64 }, { sendDepth: 2, inlineMax: 0 })
     await ready(one, other, other.qp.depths)
     await ready(other, one, one.qp.depths)
@@ -170,6 +170,8 @@ describe('S1-M7: two hosts', () => {
       receive: Math.min(one.qp.depths.receive, other.qp.depths.send),
     })
     const { send, receive } = one.qp.agreed!
+    expect(one.qp.depths.send).toBeGreaterThan(other.qp.depths.receive)
+    expect(send).toBe(other.qp.depths.receive)
     expect(other.qp.agreed).toEqual({ send: receive, receive: send })
     for (let i = 0; i < 2; i++)
       other.qp.postRecv({ wrId: BigInt(i), sgList: [other.mr.sge(64 * i, 64)] })

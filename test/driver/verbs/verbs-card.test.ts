@@ -4,10 +4,7 @@
  * over a bad network.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { CutStrategy, LinkFaults } from '../../../boards/emulator/index.ts'
 import {
   type BytesRegion,
@@ -20,17 +17,11 @@ import {
   dualWrite,
   RemoteMemory,
 } from '../../../host-driver/index.ts'
-import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+import type { LocalDpu } from '../../../host-driver/local.ts'
 import { failure } from '../../support/driver/failures.ts'
+import { localParts } from '../../support/driver/local-parts.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'perdure-verbs-'))
-const open: LocalDpu[] = []
-let parts = 0
-
-afterEach(() => {
-  for (const local of open.splice(0)) local.close()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const openPart = localParts()
 
 interface Bench {
   readonly local: LocalDpu
@@ -44,9 +35,7 @@ async function bench(
   faults: LinkFaults = {},
   linkSeed = 7,
 ): Promise<Bench> {
-  const path = join(folder, `${parts++}.nvdimm`)
-  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: linkSeed, faults })
-  open.push(local)
+  const local = await openPart({ seed: linkSeed, faults })
   const dpu = await connect(local.wire, { seed: 3, ...options })
   await dpu.format()
   const region = await dpu.provisionBytes({ name: 'bytes', length: 65_536, ...shape })
@@ -241,7 +230,7 @@ describe('a refusal', () => {
 })
 
 describe('messages', () => {
-  test('P2-21: the DPU has them when they are done', async () => {
+  test('the DPU has them when they are done', async () => {
     const { dpu } = await bench()
     expect(await dpu.send(pattern(100, 1))).toMatchObject({ opcode: 'SEND' })
     await dpu.send(new Uint8Array(0), { immediate: 7 })

@@ -140,7 +140,7 @@ describe('P4-1, P4-8: one burst, one status, one wait', () => {
 describe('P4-9, P4-10, D-10: what is not taken goes out again in one burst', () => {
   for (const condition of CONDITIONS) {
     for (let count = 1; count <= 8; count++) {
-      test(`${condition}, ${count} records: every place of a failure that passes`, async () => {
+      test(`P4-9: ${condition}, ${count} records: every place of a passing failure`, async () => {
         for (let k = 0; k < count; k++) {
           const part = await ScriptedPart.open()
           const running = commit(part, count, { condition })
@@ -179,7 +179,7 @@ describe('P4-9, P4-10, D-10: what is not taken goes out again in one burst', () 
     }
   }
 
-  test('ends at the bound where nothing is taken, and says what was in the way', async () => {
+  test('P4-10: ends at the bound where nothing is taken, and says what was wrong', async () => {
     for (const condition of CONDITIONS) {
       const part = await ScriptedPart.open()
       const running = commit(part, 4, { condition, retries: 5 })

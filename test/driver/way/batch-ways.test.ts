@@ -15,6 +15,7 @@ import {
   type Region,
   type SendRequest,
   SIGNALED,
+  type WorkCompletion,
 } from '../../../host-driver/index.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
 
@@ -189,13 +190,17 @@ function burst({ mr, region }: Bench, list: List): SendRequest[] {
   }))
 }
 
-async function completions({ cq }: Bench, count: number): Promise<string[]> {
-  const ended: string[] = []
+async function ends({ cq }: Bench, count: number): Promise<WorkCompletion[]> {
+  const ended: WorkCompletion[] = []
   for (let i = 0; i < 10_000 && ended.length < count; i++) {
-    for (const { status, fault } of cq.poll(64)) ended.push(fault ?? status)
+    ended.push(...cq.poll(64))
     await new Promise((resolve) => setImmediate(resolve))
   }
   return ended
+}
+
+async function completions(one: Bench, count: number): Promise<string[]> {
+  return (await ends(one, count)).map(({ status, fault }) => fault ?? status)
 }
 
 describe.each(['own', 'behind'] as const)('work requests: %s', (name) => {
@@ -204,7 +209,9 @@ describe.each(['own', 'behind'] as const)('work requests: %s', (name) => {
     one.mr.fill(0, new Uint8Array(65_536).fill(5))
     for (const flags of [SIGNALED, SIGNALED | INLINE]) {
       one.qp.postSend(burst(one, { count: 32, flags, base: BigInt(flags) << 32n }))
-      expect(await completions(one, 32)).toEqual(Array(32).fill('SUCCESS'))
+      const ended = await ends(one, 32)
+      expect(ended.map(({ wrId }) => wrId)).toEqual(Array.from({ length: 32 }, (_, i) => BigInt(i)))
+      expect(ended.map(({ status }) => status)).toEqual(Array(32).fill('SUCCESS'))
     }
     expect((await one.region.read(31)).data).toEqual(new Uint8Array(40).fill(5))
   })

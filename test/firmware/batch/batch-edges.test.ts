@@ -1,6 +1,6 @@
 /**
  * Batches where numbers meet their ends: slots that share a place in the index, operations whose
- * low word turns over, records of others between two of a batch in order (P4-4, P4-9, D-6, X-5).
+ * low word turns over, records of others between two of a batch in order (P4-9, D-6, X-5).
  */
 
 import { describe, expect, test } from 'vitest'
@@ -14,7 +14,13 @@ import { MEMORY_BYTES, SLOT_PLACES } from '../../../firmware/board/memory-map.ts
 import { LANES_AT, OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
 import { batchFrames, batchSetting, IN_ORDER, statuses } from '../../support/cards/batch-card.ts'
 import { bytesCard } from '../../support/cards/bytes-card.ts'
-import { dataOf, persistAcks, persistFrames, TestCard } from '../../support/cards/test-card.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+  TestCard,
+} from '../../support/cards/test-card.ts'
 import { slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const older = (slot: number): Uint8Array => dataOf(64, slot)
@@ -22,7 +28,7 @@ const newer = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
 const codeOf = (name: string): number => FAULTS.find((row) => row.name === name)!.code
 
 describe('the slots of a batch', () => {
-  test('P4-4: that share a place in the index are told apart', () => {
+  test('that share a place in the index are told apart', () => {
     const room = { members: [], chunkTaken: new Uint8Array(BATCHES) }
     addMembers(room, new ArrayBuffer(MEMORY_BYTES))
     const members = takeMembers(room)!
@@ -119,6 +125,36 @@ test('P1-11: on a part that clears no lane a batch is refused, record by record'
   expect(persistAcks(card.serve(...persistFrames(qp, region, 2, newer(2))))).toMatchObject([
     { status: codeOf('READ_ONLY') },
   ])
+})
+
+describe('in order, with a record that another queue pair of the same client brings', () => {
+  /** Who every queue pair of a test card is of, unless said. */
+  const CLIENT = 7
+  const operation = 100
+
+  /** What a card says to record 0 of a batch of two by that client, and record 1 by its own. */
+  function served(one: ReturnType<typeof batchSetting>, client: number): Sent[] {
+    const { card, region, qp } = one
+    const other = card.connect(4096, 0, client)
+    return card.serve(
+      ...persistFrames(other, region, 0, newer(0), { operation }),
+      ...batchFrames(qp, region, [{ slot: 1, data: newer(1), index: 1 }], {
+        ...{ count: 2, operation, condition: IN_ORDER },
+      }),
+    )
+  }
+
+  test('P4-9, D-10: its record in the group of the same burst counts: the group makes way', () => {
+    const one = batchSetting()
+    expect(statuses(served(one, CLIENT))).toMatchObject([{ durable: [0, 1], said: 'durable' }])
+    const { card, region, qp } = one
+    for (const slot of [0, 1]) expect(card.read(qp, region, slot, 0, 64)).toEqual(newer(slot))
+  })
+
+  test('P4-9: one of another client, under the same operation, does not count', () => {
+    const sent = served(batchSetting(), CLIENT + 1)
+    expect(statuses(sent)).toMatchObject([{ durable: [], said: 'CONDITION' }])
+  })
 })
 
 describe('X-5: after a save that failed', () => {

@@ -355,6 +355,23 @@ describe('selective acceptance', () => {
   const places = [0, 1, 17, 39]
   const cases = BAD.flatMap((row) => places.map((k) => ({ ...row, k })))
 
+  test.each(places)('P4-4: record %i is not taken with a bad check code, and comes again', (k) => {
+    const one = batchSetting()
+    const base = one.qp.psn
+    const frames = batchFrames(one.qp, one.region, recordsFor(one, upTo(40)))
+    const bad = frames[k]!.slice()
+    // A byte of its data: the check code in its packet is that of the record as it was sent.
+    bad[bad.length - 5]! ^= 1
+    const sent = one.card.serve(...frames.slice(0, k), bad, ...frames.slice(k + 1))
+    expect(one.card.counter('ICRC')).toBe(1)
+    // What comes behind it shows that it is missing; behind the last nothing comes.
+    expect(lines(sent, base)).toEqual(k < 39 ? [`NAK 0x60 ${k}`] : [])
+    expect(taken(one, upTo(40))).toEqual([])
+    const [status] = statuses(one.card.serve(...frames.slice(k)))
+    expect(status).toMatchObject({ said: 'durable', durable: upTo(40) })
+    expect(taken(one, upTo(40))).toEqual(upTo(40))
+  })
+
   test.each(cases)('P4-4, P4-6: independent: record $k is refused by $name alone', (row) => {
     const one = batchSetting()
     const records = recordsFor(one, upTo(40))

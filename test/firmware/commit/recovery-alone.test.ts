@@ -53,6 +53,7 @@ import {
   type Placed,
   placed,
   restarted,
+  restartedAlone,
   SEED,
   shownCopies,
   work,
@@ -838,9 +839,8 @@ describe('records in the host’s memory whose lane waits for the host', () => {
 
   /** The card starts while its host is away, which then comes back. */
   function startedBefore(made: Placed): TestCard {
-    const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     expect(readPlaced(card)).toBeNull()
     expect(recoveryReport(card)).toEqual([])
     host.comeBack()
@@ -953,9 +953,8 @@ describe('records in the host’s memory whose lane waits for the host', () => {
   test('R1-C9: its operation, which the table knows, is known when its host has shown it', () => {
     const made = cutBehindAcknowledgement()
     const lane = made.card.nvdimm.durable.slice(HOST_LANES_AT, HOST_LANES_AT + LINE_BYTES)
-    const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     expect(asked(card, lane)).toBe(QUERY_NOT_KNOWN)
     host.comeBack()
     believe(card, PLACEMENT_BYPASS)

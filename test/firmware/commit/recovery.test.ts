@@ -107,7 +107,7 @@ describe('lanes that are whole, and do not mean what they seem to', () => {
   const RECORD_AT = 16
   const LINK_AT = 23
 
-  test('P1-19: one that names no region of the part is cleared, and no record touched', () => {
+  test('one that names no region of the part is cleared, and no record touched', () => {
     const lane = TWO.laneB.slice()
     lane[REGION_AT] = 99
     sealLane(lane)

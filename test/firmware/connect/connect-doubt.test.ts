@@ -212,7 +212,7 @@ describe('what a peer shows of itself', () => {
     expect(read).toEqual(shape)
   })
 
-  test('P2-1: a descriptor of librpma with another size of its own is none', () => {
+  test('a descriptor of librpma with another size of its own is none', () => {
     const bytes = new Uint8Array(LIBRPMA_BYTES)
     writeLibrpma(bytes, 0, { ...blankLibrpma(), rkey: 0x1234 })
     const read = blankLibrpma()

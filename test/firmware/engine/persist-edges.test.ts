@@ -304,7 +304,7 @@ test('P2-9, X-1: a WRITE to the slot of a record that a batch holds comes behind
   expect(card.read(qp, records, 0, 0, 64)).toEqual(fresh(7))
 })
 
-test('P1-6: the receipt of a record of several packets is of its last one', () => {
+test('G2-4: the receipt of a record of several packets is of its last one', () => {
   const { card, records } = bytesCard()
   const qp = card.connect(256)
   const last = (qp.psn + 1) & 0xffffff
@@ -441,7 +441,7 @@ describe('messages into regions of bytes', () => {
     expect(naks(one.card.serve(...frames(one, 140)))).toEqual([NAK_INVALID])
   })
 
-  test('P2-28: that want no answer have none but that of the transport', () => {
+  test('that want no answer have none but that of the transport', () => {
     const one = bytesCard(256)
     const sent = one.card.serve(...frames(one, 144, false))
     expect(persistAcks(sent)).toEqual([])

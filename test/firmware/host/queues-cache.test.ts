@@ -78,7 +78,7 @@ describe('P3-18: what is evicted', () => {
     expect(contexts.evictions).toBe(4)
   })
 
-  test('n at random: as many as asked, any of them, and the same with the same seed', () => {
+  test('P3-18: n at random: as many as asked, any of them; the same with the same seed', () => {
     const survivors = (): number[][] => {
       const contexts = cacheOf(POLICY_RANDOM, 2)
       return Array.from({ length: 200 }, (_, i) => {
@@ -193,7 +193,7 @@ function one(host: QueueHost, queue: number, cq: number): number[] {
 }
 
 describe('P3-17: through the firmware', () => {
-  test('a miss reads three zones and inserts; a hit reads zone 3 alone', () => {
+  test('P3-17: a miss reads three zones and inserts; a hit reads zone 3 alone', () => {
     const { host, cqs, sqs } = nopHost()
     const zero = host.counters()
     const reads = (): number => {
@@ -270,7 +270,7 @@ describe('P3-19: which write pointer is the newer', () => {
     return host.zone1(queue).state === info.QUEUE_ERROR ? 'error' : info.ahead(word, pointer)
   }
 
-  test('P3-20, P3-22, D-11: the one further from the read pointer, across every wrap', () => {
+  test('P3-19, P3-20, P3-22, D-11: the one further ahead, across every wrap', () => {
     for (const pointer of [0, 7, 2 ** 31 - 4, 2 ** 32 - 4]) {
       for (const known of [0, 1, 8, 15, 16]) {
         for (const fresh of [0, 1, 8, 15, 16]) {

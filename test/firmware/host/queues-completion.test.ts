@@ -44,7 +44,7 @@ const told = (host: QueueHost): number[] =>
   host.events().flatMap(({ type, queue }) => (type === page.EVENT_COMPLETION ? [queue] : []))
 
 describe('P3-27: completions', () => {
-  test('an entry is whole, in its place and lap, and the pointer of zone 1 follows', () => {
+  test('P3-27: an entry is whole, in its place and lap; the pointer of zone 1 follows', () => {
     const { host, cqs, sqs } = nopHost({ entries: 8, depth: 8, pointer: 2 ** 32 - 12 })
     for (let lap = 0; lap < 5; lap++) {
       post(host, sqs[0]!, 8)

@@ -136,7 +136,7 @@ describe('a doorbell', () => {
     expect(after.elementReads - before.elementReads).toBe(1)
   })
 
-  test('P3-16, D-11: many elements by one ring, in order; the read pointer is in zone 1', () => {
+  test('P3-4, P3-16, D-11: many elements by one ring, in order; zone 1 says how far', () => {
     const { host, cqs, sqs } = nopHost({ depth: 64, entries: 64 })
     postNops(host, sqs[0]!, 64)
     expect(units(host.poll(cqs[0]!))).toEqual(Array.from({ length: 64 }, (_, i) => i))
@@ -308,7 +308,7 @@ describe('H3: pointers that cannot be (P3-28)', () => {
     expect(host.zone1(queue)).toMatchObject({ state: info.QUEUE_ERROR, fault })
   }
 
-  test('further ahead than the queue is deep: every distance around every limit', () => {
+  test('P3-28: further ahead than the queue is deep: every distance around every limit', () => {
     for (const depth of [1, 2, 16, 64]) {
       for (const pointer of [0, 5, 2 ** 31 - 1, 2 ** 32 - 3]) {
         for (const ahead of [depth + 1, 2 * depth + 1, 2 ** 16, 2 ** 31, 2 ** 32 - 1]) {

@@ -471,7 +471,7 @@ describe('P3-8: zone 2 by message', () => {
     }
   })
 
-  test('a message that comes again is not carried out again', () => {
+  test('P3-8: a message is carried out, and not again when it comes again', () => {
     const { host, cq, send } = rigOf(8)
     const larger = newRing(host, 16)
     const call = callOf(mad.ATTRIBUTE_QUEUE_WRITE, 60, fillWrite(send, zone2Of(larger.ring, 16)))
@@ -493,7 +493,7 @@ describe('P3-8: zone 2 by message', () => {
 })
 
 describe('P3-9: the lock', () => {
-  test('a second locker is refused, and the first one keeps it', () => {
+  test('P3-9: a second locker is refused, and the first one keeps it', () => {
     const { host, send } = rigOf(8)
     const first = lock(host, send)
     expect(first.fault).toBe('PASS')

@@ -6,8 +6,6 @@
 
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
-import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { COMPARE, COPY, FENCE, FROM, NVDIMM_SPACE } from '../../../firmware/board/hal.ts'
 import { LINE_BYTES, SLICE_RECORDS } from '../../../firmware/board/limits.ts'
@@ -31,15 +29,16 @@ import {
   believe,
   cardOf,
   cutPower,
-  HOST_BYTES,
   NEW,
   NOTHING,
   OLD,
   type Placed,
   PushedHost,
+  pastCaches,
   place,
   placed,
   restarted,
+  restartedAlone,
   say,
   work,
 } from '../../support/cards/placed.ts'
@@ -49,7 +48,7 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  TestCard,
+  type TestCard,
   type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
@@ -385,9 +384,8 @@ test('a line of the card that decays as it is answered ends nobody but its own c
 })
 
 test('B1: what waits for its group as another host begins is not told durable', () => {
-  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
-  const ram = new HostRam(1 << 17, host.link)
-  const card = new TestCard(1 << 17, { host, ram }).format()
+  const card = pastCaches(1 << 17)
+  const host = card.host!
   const queues = new PushedHost(card)
   queues.init()
   believe(card, PLACEMENT_BYPASS)
@@ -468,9 +466,8 @@ describe('the card starts while its host is away', () => {
     part.clean(copy.second, 128)
     part.fence()
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     servesOthers(card)
     // It shows its probe, and then hangs: nothing is known of its records.
     host.comeBack()
@@ -497,13 +494,11 @@ describe('the card starts while its host is away', () => {
     const made = placed(DDIO_OFF, { slots: 60 })
     made.card.provision({ name: 'local', slots: 4 })
     made.card.serve(...persistFrames(made.qp, made.region, 59, OLD))
-    const { part } = made.host
     made.card.machine.die()
     made.host.powerCut(NOTHING)
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     const commands = countCommands(card.machine)
     const told = (data: Uint8Array): number[] => {
       const qp = card.connect(4096, 0, 97)
@@ -530,7 +525,7 @@ describe('the card starts while its host is away', () => {
       servesOthers(card)
     }
     expect(told(NEW)).toEqual([STATUS_DURABLE])
-    expect(startsOn(card, host).reads).toBe(0)
+    expect(startsOn(card, card.host!).reads).toBe(0)
   })
 
   test('R1-A2, R1-U1: more is lost than the list holds: it is looked at, and read-only', () => {
@@ -541,9 +536,7 @@ describe('the card starts while its host is away', () => {
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
     const { part } = made.host
     for (let at = HOST_DATA_AT; at < part.bytes; at += LINE_BYTES) part.poison(at / LINE_BYTES)
-    const host = new HostMemory({ part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
     comeBack(card)
     while (card.waitUs > 0) card.idle()
     // Those of the list, and that there are more.
@@ -552,7 +545,7 @@ describe('the card starts while its host is away', () => {
     const sent = card.serve(...persistFrames(qp, card.open(), LOST_MAX + 1, NEW))
     expect(ackStatuses(sent)).toEqual([STATUS_READ_ONLY])
     servesOthers(card)
-    expect(startsOn(card, host).reads).toBe(0)
+    expect(startsOn(card, card.host!).reads).toBe(0)
   })
 
   test('R1-A2: nor is it looked at for a host that came in the middle of that', () => {
@@ -560,9 +553,8 @@ describe('the card starts while its host is away', () => {
     made.card.machine.die()
     made.host.powerCut(NOTHING)
     cut(made.card.nvdimm, { ...NOTHING, adrFail: true })
-    const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-    host.link.remove()
-    const card = cardOf(made.card.nvdimm, host)
+    const card = restartedAlone(made)
+    const host = card.host!
     comeBack(card)
     // The first slices, of four; then another host, and nobody had time for the next one.
     while (card.host!.link.up && card.status()[mad.PART_SCANNED + 3]! < 32) card.idle()
@@ -600,9 +592,8 @@ describe('the card starts while its host is away', () => {
       const ended = !card.machine.dead
       const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
-      const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
-      host.link.remove()
-      const next = cardOf(card.nvdimm, host)
+      const next = restartedAlone(made)
+      const host = next.host!
       servesOthers(next)
       expect(read(next, next.open())).toBe('refused')
       // Another start, as early, finds the same.
@@ -670,9 +661,8 @@ describe('the card starts while its host is away', () => {
       }
       const durable = ackStatuses(sent).includes(STATUS_DURABLE)
       cutPower(made, NOTHING)
-      const host = new HostMemory({ part: made.host.part, platform: DDIO_ON })
-      host.link.remove()
-      const next = cardOf(card.nvdimm, host)
+      const next = restartedAlone(made)
+      const host = next.host!
       servesOthers(next)
       host.comeBack()
       believe(next, PLACEMENT_THROUGH)

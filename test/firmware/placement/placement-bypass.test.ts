@@ -389,7 +389,7 @@ describe('P2-12: nothing is written that is not proven', () => {
     expect(status()).toBe(0)
   })
 
-  test('a region of another placement than was proven is not made', () => {
+  test('P2-12: a region of another placement than was proven is not made', () => {
     const { card } = placed()
     expect(card.tryProvision({ name: 'other', placement: 2 }).fault).toBe('PLACEMENT_WRONG')
     expect(card.tryProvision({ name: 'other', placement: 3 }).fault).toBe('PLACEMENT_WRONG')

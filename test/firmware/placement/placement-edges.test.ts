@@ -51,6 +51,7 @@ import {
   queueHostOf,
   restarted,
   tellAgent,
+  throughCaches,
   work,
 } from '../../support/cards/placed.ts'
 import {
@@ -123,10 +124,7 @@ describe('P1-11: a medium that refuses', () => {
   test.each([0, 1, 2])(
     'to clear lane %i of others: the record is written, and it rests',
     (lane) => {
-      const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_ON })
-      const card = cardOf(1 << 17, host).format()
-      believe(card, PLACEMENT_THROUGH)
-      const agent = attachedAgent(card)
+      const { card, host, agent } = throughCaches(1 << 17)
       const through = card.provision({ name: 'through', slots: 2, placement: PLACEMENT_THROUGH })
       const local = card.provision({ name: 'local', slots: 4 })
       work(card, agent)
@@ -739,10 +737,7 @@ describe('as many records as there are jobs are on their way at once', () => {
   const slots = Array.from({ length: THROUGH_JOBS }, (_, slot) => slot)
 
   test('P2-21: and keep what they are, whatever other clients send meanwhile', () => {
-    const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_ON })
-    const card = cardOf(1 << 20, host).format()
-    believe(card, PLACEMENT_THROUGH)
-    const first = attachedAgent(card)
+    const { card, host, agent: first } = throughCaches(1 << 20)
     const region = card.provision({ slots: THROUGH_JOBS, placement: PLACEMENT_THROUGH })
     work(card, first)
     const wide = card.provision({ name: 'wide', slots: 1, capacity: 65536 })
@@ -1249,10 +1244,7 @@ describe('what lies behind a record in its place', () => {
   })
 
   test('is no other record’s, however large both are', () => {
-    const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform: DDIO_ON })
-    const card = cardOf(1 << 16, host).format()
-    believe(card, PLACEMENT_THROUGH)
-    const agent = attachedAgent(card)
+    const { card, host, agent } = throughCaches(1 << 16, 1 << 18)
     const region = card.provision({ slots: 2, capacity: 40000, placement: PLACEMENT_THROUGH })
     work(card, agent)
     const qp = card.connect()

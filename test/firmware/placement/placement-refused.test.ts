@@ -33,6 +33,7 @@ import {
   type Placed,
   placed,
   restarted,
+  restartedAlone,
   restartHost,
   SEED,
   tellAgent,
@@ -561,9 +562,8 @@ describe('a repair that the agent of the host makes durable', () => {
     card.host!.clean(HOST_DATA_AT, region.stride)
     card.host!.fence()
     cutPower(made, NOTHING)
-    const host = new HostMemory({ part: made.host.part, platform: DDIO_ON })
-    host.link.remove()
-    const next = cardOf(card.nvdimm, host)
+    const next = restartedAlone(made)
+    const host = next.host!
     host.comeBack()
     const agent = agentOfNewHost(next)
     for (let i = 0; i < 4; i++) next.idle()

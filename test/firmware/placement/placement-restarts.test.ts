@@ -4,9 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
-import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { BURST_FRAMES, LANES, LINE_BYTES, SLICE_RECORDS } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
@@ -31,12 +29,11 @@ import {
   cardAlone,
   cardOf,
   cutPower,
-  HOST_BYTES,
   NEW,
   NOTHING,
   OLD,
-  PART_BYTES,
   type Placed,
+  pastCaches,
   place,
   placed,
   queueHostOf,
@@ -51,7 +48,7 @@ import {
   dataOf,
   persistFrames,
   type Sent,
-  TestCard,
+  type TestCard,
   type TestPeer,
 } from '../../support/cards/test-card.ts'
 import { QueueHost } from '../../support/queues/queue-host.ts'
@@ -486,9 +483,7 @@ const STATUS_PLACEMENT_WRONG = 0x93
 
 /** A card past the caches of a host that has queues, too, with one record in its memory. */
 function pastTheCaches() {
-  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
-  const ram = new HostRam(1 << 17, host.link)
-  const card = new TestCard(PART_BYTES, { host, ram }).format()
+  const card = pastCaches()
   const queues = queueHostOf(card)
   believe(card, PLACEMENT_BYPASS)
   const region = card.provision({ slots: 2, placement: PLACEMENT_BYPASS })
@@ -538,9 +533,7 @@ describe('what the probe has shown ends with the host', () => {
   })
 
   test('R1-C2: a host without queues goes while nobody speaks to the card: likewise', () => {
-    const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
-    const ram = new HostRam(1 << 17, host.link)
-    const card = new TestCard(PART_BYTES, { host, ram }).format()
+    const card = pastCaches()
     const port = new QueueHost(card)
     port.setLink(true)
     believe(card, PLACEMENT_BYPASS)

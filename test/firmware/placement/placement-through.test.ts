@@ -5,8 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
-import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { FENCE, TRANSMIT } from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
@@ -36,7 +35,6 @@ import {
   attachedAgent,
   believe,
   type Crash,
-  cardOf,
   cutPower,
   explorePlaced,
   hostSideOf,
@@ -47,6 +45,7 @@ import {
   type Scenario,
   SEED,
   tellAgent,
+  throughCaches,
   work,
 } from '../../support/cards/placed.ts'
 import {
@@ -254,7 +253,7 @@ function over(queues: RawAgentQueues, instead: Partial<AgentQueues>): AgentQueue
 }
 
 describe('P2-17, P2-25: receives', () => {
-  test('without a receive nothing is asked, and the record waits until there is one', () => {
+  test('P2-17: without a receive nothing is asked, and the record waits for one', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     // An agent that is there, and has posted none.
@@ -324,13 +323,7 @@ test('P2-23: the SEND of the agent completes behind the PERSIST_ACK that it has 
 })
 
 test('a region is written back in pieces, none of which takes the agent long', () => {
-  const host = new HostMemory({
-    part: new Nvdimm({ bytes: 3 * FLUSH_BYTES_MAX }),
-    platform: DDIO_ON,
-  })
-  const card = cardOf(1 << 16, host).format()
-  believe(card, PLACEMENT_THROUGH)
-  const agent = attachedAgent(card)
+  const { card, agent } = throughCaches(1 << 16, 3 * FLUSH_BYTES_MAX)
   const lengths: number[] = []
   agent.onFlushed = ({ address, length }) => {
     const asked = lengths.reduce((sum, one) => sum + one, 0)
@@ -759,10 +752,7 @@ test('P1-24: after a save that failed all is scanned, and again until it was wri
 describe('what the host’s CPU has not made durable yet', () => {
   /** A card that has the region, one of its own, and bytes of its own. */
   function mixed() {
-    const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_ON })
-    const card = cardOf(1 << 17, host).format()
-    believe(card, PLACEMENT_THROUGH)
-    const agent = attachedAgent(card)
+    const { card, host, agent } = throughCaches(1 << 17)
     const through = card.provision({ name: 'through', slots: 2, placement: PLACEMENT_THROUGH })
     const local = card.provision({ name: 'local' })
     const shape = { kind: mad.KIND_BYTES, length: 4096 }

@@ -1,6 +1,6 @@
 /**
  * How elements of local queues end that meet others: records of the network in the same group, a
- * part or a host that fails under them, a queue beside their own (P3-27, P4-5, D-9, D-10, H4, H7).
+ * part or a host that fails under them, a queue beside their own (P3-27, D-9, D-10, H4, H7).
  */
 
 import { expect, test } from 'vitest'
@@ -255,7 +255,7 @@ function openBatch({ queue }: World, of: TestRegion, id: number, n: number, byte
   card.serve()
 }
 
-test.each(['batches', 'bytes'])('P4-5: no room beside what the network has: %s', (what) => {
+test.each(['batches', 'bytes'])('no room beside what the network has: %s', (what) => {
   const here = world()
   const { queue, region } = here
   const { card } = queue.host

@@ -4,15 +4,26 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
+import * as hal from '../../../firmware/board/hal.ts'
 import { INITIATORS } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
 import { QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
+import { SLOT_HEADER_BYTES } from '../../../firmware/medium/slot.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/test-card.ts'
+import { WRITE_PERSIST_FIRST, WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
+import { blankPweth, readPweth } from '../../../firmware/wire/persist.ts'
+import { blankReth, readReth } from '../../../firmware/wire/reth.ts'
+import {
+  dataOf,
+  type RegionShape,
+  type Sent,
+  type TestRegion,
+} from '../../support/cards/test-card.ts'
 import { type End, incarnationOf, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import { type ElementFields, u64 } from '../../support/queues/queue-host.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 
@@ -53,6 +64,83 @@ function readBack(end: End, region: TestRegion, slot: number, length: number): U
   expect(end.one(fields)).toMatchObject({ status: el.WC_SUCCESS, length })
   return end.bytes(length, 1 << 18)
 }
+
+/** Packets of requests that the card of host 0 has sent since the rig was made. */
+function writesOf(rig: TwoCards): Sent[] {
+  const { sent } = rig
+  return sent.filter(({ from, frame }) => from === 0 && isWrite(frame)).map(({ frame }) => frame)
+}
+
+function isWrite({ opcode }: Sent): boolean {
+  return opcode >= WRITE_PERSIST_FIRST && opcode <= WRITE_PERSIST_ONLY
+}
+
+/** What a card reads of its host's memory from now on: address and length, in order. */
+function readsOf({ card }: End['host']): [number, number][] {
+  const reads: [number, number][] = []
+  card.machine.observe({
+    onCommand: (_, op, words, at) => {
+      const from = words[at + hal.FROM]!
+      if (op === hal.COPY && from >= hal.DMA_SPACE) {
+        reads.push([from - hal.DMA_SPACE, words[at + hal.LENGTH]!])
+      }
+    },
+  })
+  return reads
+}
+
+describe('a write that persists (source 2)', () => {
+  test('P2-3: is one element of the client, and nothing of the host at the target', () => {
+    const rig = new TwoCards()
+    const end = toCard(rig)
+    const region = recordsOf(rig)
+    const [, target] = rig.hosts
+    const [before, data] = [target.bytes.slice(), dataOf(300, 5)]
+    const { pointer } = end.host.zone1(end.qp.send)
+    const cqes = end.play(record(region, 2, 9, end.put(data)))
+    expect(cqes).toMatchObject([{ unit: pointer, operation: 9, flags: el.DURABLE, copies: 2 }])
+    expect(end.host.zone1(end.qp.send).pointer).toBe(pointer + 1)
+    const packets = writesOf(rig)
+    expect(packets).toHaveLength(1)
+    const { bytes, packet, payload } = packets[0]!
+    const reth = blankReth()
+    readReth(reth, bytes, packet.bthAt + packet.row!.rethAt)
+    const pweth = blankPweth()
+    readPweth(pweth, bytes, packet.bthAt + packet.row!.pwethAt)
+    expect(reth).toEqual({ vaHigh: 2, vaLow: 0, rkey: region.rkey, length: 300 })
+    expect(pweth).toMatchObject({ operationLow: 9, wait: 2, wantsAck: true })
+    expect(payload).toEqual(data)
+    expect(Buffer.compare(target.bytes, before)).toBe(0)
+    for (const copy of [0, 1]) {
+      const at = slotOffset(region, copy, 2) + SLOT_HEADER_BYTES
+      expect(target.card.nvdimm.durable.slice(at, at + 300)).toEqual(data)
+    }
+  })
+
+  test('P2-6: the card reads the element, then the data it names, and sends these', () => {
+    const rig = new TwoCards()
+    const psn = 0x222222
+    const end = toCard(rig, 1024, psn)
+    const region = recordsOf(rig)
+    const [first, later] = [dataOf(300, 5), dataOf(300, 6)]
+    const [unit] = end.post(record(region, 2, 9, end.put(first, 4096)))
+    expect(writesOf(rig)).toEqual([])
+    // Nothing has been read yet: what lies there when it is the element's turn is what is sent.
+    end.put(later, 4096)
+    const reads = readsOf(end.host)
+    rig.run()
+    const element = reads.findIndex(([at]) => at === end.host.unitAt(end.qp.send, unit!))
+    const data = reads.findIndex(([at, n]) => at === end.buffer + 4096 && n === 300)
+    expect(element).toBeGreaterThanOrEqual(0)
+    expect(data).toBeGreaterThan(element)
+    const [sent, ...more] = writesOf(rig)
+    expect(more).toEqual([])
+    expect(sent!.payload).toEqual(later)
+    const [cqe] = end.host.poll(end.cq)
+    expect(cqe).toMatchObject({ unit, psn: sent!.psn, flags: el.DURABLE })
+    expect(readBack(end, region, 2, 300)).toEqual(later)
+  })
+})
 
 describe('every kind of request', () => {
   test('P2-16: a record, inline and by address: one completion, when it is durable', () => {

@@ -426,7 +426,7 @@ describe('P5-2, P5-19, P5-26: the status as it is now', () => {
     expect(linesOf(drain(a, 260))).toEqual(['change 1 ready'])
   })
 
-  test('one that fills several messages is told in its order, and stays true', () => {
+  test('P5-2: one that fills several messages is told in its order, and stays true', () => {
     const pages: Pages = Array.from({ length: 20 }, () => true)
     const a = associate(pages)
     askCurrent(a)
@@ -519,7 +519,7 @@ describe('P5-7, P5-8, P5-9, P5-29: the size of blocks', () => {
 
   const LENGTHS = [1, 4095, 4096, 4097, 65_536, 100_000, 2 ** 25, 2 ** 25 + 1, 2 ** 27, 2 ** 32 - 1]
 
-  test('every wish for every length: granted, or the nearest is offered', () => {
+  test('P5-8: every wish for every length: granted, or the nearest is offered', () => {
     for (const length of LENGTHS) {
       const can = possible(length)
       expect(can.length).toBeGreaterThan(0)

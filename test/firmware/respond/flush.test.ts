@@ -278,7 +278,7 @@ describe('a READ waits for the stores in front of it (wire-format 9.2)', () => {
 })
 
 describe('chains in one burst', () => {
-  test('P1-28: WRITE A, FLUSH, WRITE B, FLUSH leaves A or B whole at every cut', () => {
+  test('D-8: WRITE A, FLUSH, WRITE B, FLUSH leaves A or B whole at every cut', () => {
     const chain = (one: BytesCard): Uint8Array[] => [
       ...writeFrames(one.qp, one.bytes, 0, dataOf(128, 7)),
       flushFrame(one.qp, one.bytes),

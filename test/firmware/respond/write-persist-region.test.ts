@@ -90,7 +90,7 @@ function placedFrames(
 }
 
 describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () => {
-  test.each(PATH_MTUS)('is acknowledged when it is durable, at path MTU %i', (mtu) => {
+  test.each(PATH_MTUS)('P2-5, D-9: is acknowledged when durable, at path MTU %i', (mtu) => {
     for (const length of [1, 8, mtu, mtu + 1, 3 * mtu]) {
       const one = bytesCard(mtu)
       const { qp, kept } = one
@@ -271,27 +271,30 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
 })
 
 describe('P2-4, form A: WRITE_PERSIST into plain bytes', () => {
-  test.each(PATH_MTUS)('is stored, fenced, and receipted with one copy, at path MTU %i', (mtu) => {
-    for (const length of [0, 1, 64, mtu, mtu + 1, 2 * mtu + 5]) {
-      const one = bytesCard(mtu)
-      const { qp, kept } = one
-      const base = qp.psn
-      const data = dataOf(length, length)
-      const frames = placedFrames(qp, kept, 64, data)
-      const last = frames.length - 1
-      watch(one, frames, (sent) => {
-        if (sent.opcode !== PERSIST_ACK) return
-        expect(durableAt(one, KEPT_AT + 64, length)).toBe(hexOf(data))
-      })
-      const receipts = persistAcks(one.card.sent)
-      expect(receipts).toHaveLength(1)
-      expect(receipts[0]).toMatchObject({
-        ...{ status: 0, copies: 1, records: 1, firstPsn: base + last, lastPsn: base + last },
-        operationLow: qp.operation,
-      })
-      expect(one.card.sent.some(({ psn }) => psn === base + last)).toBe(true)
-    }
-  })
+  test.each(PATH_MTUS)(
+    'P2-4: is stored, fenced, receipted with one copy, at path MTU %i',
+    (mtu) => {
+      for (const length of [0, 1, 64, mtu, mtu + 1, 2 * mtu + 5]) {
+        const one = bytesCard(mtu)
+        const { qp, kept } = one
+        const base = qp.psn
+        const data = dataOf(length, length)
+        const frames = placedFrames(qp, kept, 64, data)
+        const last = frames.length - 1
+        watch(one, frames, (sent) => {
+          if (sent.opcode !== PERSIST_ACK) return
+          expect(durableAt(one, KEPT_AT + 64, length)).toBe(hexOf(data))
+        })
+        const receipts = persistAcks(one.card.sent)
+        expect(receipts).toHaveLength(1)
+        expect(receipts[0]).toMatchObject({
+          ...{ status: 0, copies: 1, records: 1, firstPsn: base + last, lastPsn: base + last },
+          operationLow: qp.operation,
+        })
+        expect(one.card.sent.some(({ psn }) => psn === base + last)).toBe(true)
+      }
+    },
+  )
 
   test('a burst of them shares one fence', () => {
     const one = bytesCard()

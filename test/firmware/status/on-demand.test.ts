@@ -72,7 +72,7 @@ describe('P5-27: an access goes through the table of translations', () => {
   const LENGTHS = [1, 2, 3, 4, 5, 8, 9, 255, 256, 257, 4087, 4095, 4096, 4097, 8191, 8192, 8193]
 
   test.each(PATH_MTUS)(
-    'every length and alignment around page edges is stored and read where it lies, MTU %i',
+    'P5-27: every length and alignment around page edges is stored where it lies, MTU %i',
     (mtu) => {
       const { host, region, qp } = begun(mtu, 4)
       const [, f1, f2, , f3, f4] = host.frames(7)
@@ -191,7 +191,7 @@ describe('P5-27: an access goes through the table of translations', () => {
 
 describe('X-6: an access to a page that is away waits, and is never wrong', () => {
   test.each([256, 1024, 4096])(
-    'P5-28: whichever of four pages are away, a WRITE and a READ of them end well, MTU %i',
+    'P5-28, X-6: whichever of four pages are away, a WRITE and a READ of them end well, MTU %i',
     (mtu) => {
       for (let away = 0; away < 16; away++) {
         const { host, region, qp } = begun(mtu, 4)

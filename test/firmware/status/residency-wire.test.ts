@@ -204,7 +204,7 @@ describe('P5-17: a requester associates a region', () => {
     expect(one.told()).toEqual([])
   })
 
-  test('P5-21: blocks are counted from the address that was associated', () => {
+  test('P5-17, P5-21: blocks are counted from the address that was associated', () => {
     const one = new Responder([6, 7])
     const range = { ...one.range, address: BASE + 5 * PAGE_BYTES, length: 4 * PAGE_BYTES }
     expect(toldOf(one.associate({ current: true }, range))).toEqual(['current ░██░'])
@@ -334,7 +334,7 @@ describe('P5-16: who wants to be told', () => {
     expect(one.told()).toEqual(['change 1 ready'])
   })
 
-  test.each(['ASSOCIATE', 'BLOCK_SIZE'])('opting out by %s ends it', (by) => {
+  test.each(['ASSOCIATE', 'BLOCK_SIZE'])('P5-16: opting out by %s ends it', (by) => {
     const one = new Responder()
     one.associate()
     const sent =
@@ -379,7 +379,7 @@ describe('P5-7, P5-8, P5-9, P5-18, P5-29: agreeing on a size', () => {
     })
   }
 
-  test('P5-29: what is offered is in force when exactly that is proposed, and not before', () => {
+  test('P5-18, P5-29: what is offered is in force when just that is proposed, not before', () => {
     const one = new Responder([0])
     expect(answersOf(one.associate({ blockSizeLog2: 5, current: true }))).toEqual(['offered 2^12'])
     expect(one.current()).toEqual(['current ░'])
@@ -547,7 +547,7 @@ describe('P5-25: hints load pages', () => {
     expect(asked(one)).toEqual([6, 7])
   })
 
-  test('who goes on behind it gets the next range of the same length, up to the end', () => {
+  test('P5-25: who goes on behind it gets the next range as long, up to the end', () => {
     const one = new Responder()
     hint(one, 2, 3, { op: PREFETCH_SEQUENTIAL })
     expect(asked(one)).toEqual([2, 3, 4, 5, 6, 7])

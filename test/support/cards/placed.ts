@@ -207,6 +207,24 @@ export function work(card: TestCard, agent: FlushAgent): void {
   }
 }
 
+/** A formatted card that writes through the caches of its host, with the agent of that one. */
+export function throughCaches(
+  partBytes: number,
+  hostBytes: number = HOST_BYTES,
+): { card: TestCard; host: HostMemory; agent: Agent } {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: hostBytes }), platform: DDIO_ON })
+  const card = cardOf(partBytes, host).format()
+  believe(card, PLACEMENT_THROUGH)
+  return { card, host, agent: attachedAgent(card) }
+}
+
+/** A formatted card past the caches of a host that has queues as well: not probed yet. */
+export function pastCaches(partBytes: number = PART_BYTES, ramBytes: number = RAM_BYTES): TestCard {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_OFF })
+  const ram = new HostRam(ramBytes, host.link)
+  return new TestCard(partBytes, { host, ram }).format()
+}
+
 /** A card on two memories, with what a client has of it. */
 export interface Placed {
   readonly card: TestCard
@@ -258,6 +276,14 @@ export function shownCopies(card: TestCard, region: TestRegion, slot: number): s
 export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): TestCard {
   const { part, platform } = from.host
   return cardOf(from.card.nvdimm, new HostMemory({ part, platform }), watch)
+}
+
+/** Likewise, while its host is away, which is there again after `comeBack`. */
+export function restartedAlone({ card, host }: Pick<Placed, 'card' | 'host'>): TestCard {
+  const { part, platform } = host
+  const away = new HostMemory({ part, platform })
+  away.link.remove()
+  return cardOf(card.nvdimm, away)
 }
 
 /** What was found at one command. */

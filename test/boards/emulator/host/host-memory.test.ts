@@ -20,7 +20,6 @@ import { EmulatedMachine } from '../../../../boards/emulator/run/machine.ts'
 import {
   BAD_COMMAND,
   CHECK,
-  COMMANDS_AT,
   COMPARE,
   COMPARE_SWAP,
   COPY,
@@ -37,9 +36,9 @@ import {
   NO_SNOOP,
   NVDIMM_SPACE,
   PRIVATE_AT,
-  RESULT,
   TRANSMIT,
 } from '../../../../firmware/board/hal.ts'
+import { bareMachine, runList } from '../../../support/cards/bare-machine.ts'
 import { FACTS } from '../../../support/cards/test-card.ts'
 
 const BYTES = 8192
@@ -59,22 +58,11 @@ function setting(platform: Platform, noise?: Random): Setting {
     platform,
     ...(noise === undefined ? {} : { noise }),
   })
-  const nvdimm = new Nvdimm({ bytes: BYTES })
-  const facts = { ...FACTS, nvdimmBytes: BYTES, hostBytes: BYTES }
-  const machine = new EmulatedMachine({ facts, nvdimm, host, transmit: () => {} })
-  for (let i = 0; i < 1024; i++) machine.packets[P + i] = 1 + (i & 63)
-  return { machine, host }
+  return { machine: bareMachine(BYTES, { host }), host }
 }
 
-function run({ machine }: Setting, ...list: readonly (readonly number[])[]): number[] {
-  const words = new Float64Array(machine.memory, COMMANDS_AT)
-  list.forEach((command, i) => {
-    words.set([0, 0, 0, 0, 0, 99], i * 8)
-    words.set(command, i * 8)
-  })
-  machine.run(list.length)
-  return list.map((_, i) => words[i * 8 + RESULT]!)
-}
+const run = ({ machine }: Setting, ...list: readonly (readonly number[])[]): number[] =>
+  runList(machine, ...list)
 
 /** How many of the first 64 bytes at `at` the worst cut leaves as they were written. */
 function leftAfterWorstCut(host: HostMemory, at: number): number {

@@ -25,7 +25,6 @@ import { CardViolation } from '../../../../boards/port/zone-guard.ts'
 import {
   BAD_COMMAND,
   CHECK,
-  COMMANDS_AT,
   COMPARE,
   COPY,
   COPY_CLEAN,
@@ -38,7 +37,6 @@ import {
   HOST_SPACE,
   NVDIMM_SPACE,
   PRIVATE_AT,
-  RESULT,
 } from '../../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
 import * as header from '../../../../firmware/host/header-page.ts'
@@ -48,8 +46,9 @@ import {
   ZONE2_BYTES,
   ZONE3_BYTES,
 } from '../../../../firmware/host/queue-info.ts'
+import { bareMachine, runList } from '../../../support/cards/bare-machine.ts'
 import { cutPower, type Placed, placed, restarted } from '../../../support/cards/placed.ts'
-import { dataOf, FACTS, persistAcks, persistFrames } from '../../../support/cards/test-card.ts'
+import { dataOf, persistAcks, persistFrames } from '../../../support/cards/test-card.ts'
 import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const BYTES = 16384
@@ -70,22 +69,11 @@ function setting(holds = true): Setting {
   const link = new PcieLink(holds)
   const host = new HostMemory({ part: new Nvdimm({ bytes: BYTES }), platform: DDIO_OFF, link })
   const ram = new HostRam(BYTES, link)
-  const nvdimm = new Nvdimm({ bytes: BYTES })
-  const facts = { ...FACTS, nvdimmBytes: BYTES, hostBytes: BYTES, dmaBytes: BYTES }
-  const machine = new EmulatedMachine({ facts, nvdimm, host, ram, transmit: () => {} })
-  for (let i = 0; i < 1024; i++) machine.packets[P + i] = 1 + (i & 63)
-  return { machine, link, host, ram }
+  return { machine: bareMachine(BYTES, { host, ram }), link, host, ram }
 }
 
-function run({ machine }: Setting, ...list: readonly (readonly number[])[]): number[] {
-  const words = new Float64Array(machine.memory, COMMANDS_AT)
-  list.forEach((command, i) => {
-    words.set([0, 0, 0, 0, 0, 99], i * 8)
-    words.set(command, i * 8)
-  })
-  machine.run(list.length)
-  return list.map((_, i) => words[i * 8 + RESULT]!)
-}
+const run = ({ machine }: Setting, ...list: readonly (readonly number[])[]): number[] =>
+  runList(machine, ...list)
 
 /** Every sequence of `length` of these. */
 function sequences<T>(of: readonly T[], length: number): T[][] {
@@ -169,12 +157,8 @@ describe('the order of what the card writes', () => {
 
   test('two memories behind two links are not of one host', () => {
     const host = new HostMemory({ part: new Nvdimm({ bytes: BYTES }) })
-    const facts = { ...FACTS, nvdimmBytes: BYTES, hostBytes: BYTES, dmaBytes: BYTES }
-    const nvdimm = new Nvdimm({ bytes: BYTES })
     const ram = new HostRam(BYTES)
-    const make = (): EmulatedMachine =>
-      new EmulatedMachine({ facts, nvdimm, host, ram, transmit: () => {} })
-    expect(make).toThrow(RangeError)
+    expect(() => bareMachine(BYTES, { host, ram })).toThrow(RangeError)
   })
 
   test('the memory that the host shares has no atomics of the card, and no flush', () => {

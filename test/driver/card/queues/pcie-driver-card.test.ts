@@ -6,11 +6,15 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { ForbiddenAccess } from '../../../../boards/host-port.ts'
 import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../../firmware/board/hal.ts'
-import { DURABLE } from '../../../../firmware/host/element.ts'
+import { UNIT_BYTES } from '../../../../firmware/board/limits.ts'
+import { DURABLE, INLINE, WQE_FLAGS, WQE_LOCAL } from '../../../../firmware/host/element.ts'
 import { HEADER_TRUST } from '../../../../firmware/host/header-page.ts'
-import { READ, WRITE_PERSIST } from '../../../../firmware/transport/requester.ts'
+import { READ, WRITE, WRITE_PERSIST } from '../../../../firmware/transport/requester.ts'
 import { PcieDevice } from '../../../../host-driver/card/device.ts'
-import type { CardQueuePair } from '../../../../host-driver/card/queues/card-queue-pair.ts'
+import type {
+  CardQueuePair,
+  QueuePairOptions,
+} from '../../../../host-driver/card/queues/card-queue-pair.ts'
 import type {
   Completion,
   DoorbellForm,
@@ -56,6 +60,22 @@ function keepBusy(rig: PcieRig, pair: CardQueuePair, count: number): Promise<num
     }
     post()
   })
+}
+
+/** Posts an element; the ring from its first unit on, as the card finds it, and its end. */
+function postSeen(
+  rig: PcieRig,
+  pair: CardQueuePair,
+  work: QueueElement,
+): { element: DataView; end: Promise<Completion> } {
+  const { ring, depth } = rig.device.zones.zone2(pair.send.queue)
+  let unit = 0
+  const end = new Promise<Completion>((done) => {
+    unit = pair.post({ ...work, done })[0]!
+  })
+  const at = ring + (unit % depth) * UNIT_BYTES
+  const bytes = rig.ram.live.slice(at, ring + depth * UNIT_BYTES)
+  return { element: new DataView(bytes.buffer), end }
 }
 
 /** The card goes and comes back, and is taken into use again. */
@@ -106,6 +126,31 @@ describe('a card behind PCIe', () => {
       expect((await complete(pair, read)).status).toBe('SUCCESS')
       expect(buffer.load(64)).toEqual(data)
       buffer.free()
+    }
+  })
+
+  const rules: readonly [string, Partial<QueuePairOptions>, number][] = [
+    ['as the device has it', {}, 256],
+    ['100 bytes', { inlineMax: 100 }, 100],
+    ['no byte', { inlineMax: 0 }, 0],
+    ['100 bytes of another kind', { inlineMax: 100, inlineKinds: new Set([WRITE]) }, 0],
+    ['100 bytes of this kind', { inlineMax: 100, inlineKinds: new Set([WRITE_PERSIST]) }, 100],
+  ]
+  test.each(rules)('P3-3: up to a threshold data go inline: %s', async (_, options, inlineMax) => {
+    const rig = await open()
+    const { rkey } = await rig.provision()
+    const pair = await rig.localPair({ sendUnits: 64, ...options })
+    for (const [i, length] of [1, 99, 100, 101, 255, 256, 257].entries()) {
+      const data = new Uint8Array(length).fill(length & 0xff)
+      const to = { rkey, address: BigInt(i) << 32n, operation: BigInt(i + 1), wait: 2 }
+      const { element, end } = postSeen(rig, pair, { kind: WRITE_PERSIST, data, ...to })
+      expect(await end).toMatchObject({ status: 'SUCCESS', copies: 2 })
+      const isInline = (element.getUint16(WQE_FLAGS, true) & INLINE) !== 0
+      expect(isInline, `${length} bytes`).toBe(length <= inlineMax)
+      const local = Number(element.getBigUint64(WQE_LOCAL, true))
+      const bytes = new Uint8Array(isInline ? element.buffer : rig.ram.live.buffer)
+      const from = isInline ? UNIT_BYTES : local
+      expect(bytes.slice(from, from + length)).toEqual(data)
     }
   })
 

@@ -77,7 +77,7 @@ export const ACROSS: readonly Row[] = [
     find: 'while (end < offset + length && frameOf(translation, place, page) !== NO_FRAME) {',
     replace: 'while (end < offset + length && frameOf(translation, place, page) !== -9) {',
     test: ON_DEMAND_TEST,
-    title: 'P5-28: whichever of four pages are away, a WRITE and a READ of them end well, MTU',
+    title: 'P5-28, X-6: whichever of four pages are away, a WRITE and a READ of them end well, MTU',
   },
   {
     id: 'X-7',
@@ -86,7 +86,7 @@ export const ACROSS: readonly Row[] = [
     find: "one.answer === 'status' && one.code === status)",
     replace: "one.answer === 'status' && one.code <= status)",
     test: DRIVER_TEST,
-    title: 'D-13: a part that is not armed refuses, and serves again when it is',
+    title: 'D-13, X-7: a part that is not armed refuses by name, and serves when it is',
   },
   {
     id: 'G2-1',

@@ -6,12 +6,13 @@ const ADMIT = 'firmware/engine/admit.ts'
 const BATCH = 'firmware/respond/batch.ts'
 const BATCH_BATCH = 'firmware/batch/batch.ts'
 const BATCH_BURSTS_TEST = 'test/driver/way/batch-bursts.test.ts'
-const BATCH_MODEL_TEST = 'test/firmware/batch/batch-model.test.ts'
 const BATCH_QUEUES_TEST = 'test/firmware/queues/batch-queues.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const BATCH_TEST = 'test/firmware/batch/batch.test.ts'
 const BATCH_VERDICT = 'host-driver/way/batch-verdict.ts'
+const COMPLETER = 'firmware/transport/completer.ts'
 const CONNECTED = 'firmware/queues/connected.ts'
+const CORE = 'firmware/core.ts'
 const PERSIST = 'firmware/wire/persist.ts'
 
 export const BATCHES: readonly Row[] = [
@@ -44,21 +45,21 @@ export const BATCHES: readonly Row[] = [
   },
   {
     id: 'P4-4',
-    broken: 'records of one batch are refused together',
-    file: BATCH,
-    find: 'noteRefused(batch, index, fault)\n  }\n}',
-    replace: 'refuseBatch(state, qp, batch, index, fault)\n  }\n}',
+    broken: 'a record is taken whatever its check code',
+    file: CORE,
+    find: 'const standard = (flags & ICRC_GOOD) !== 0',
+    replace: 'const standard = true',
     test: BATCH_TEST,
-    title: 'P4-4, P4-6: independent: record',
+    title: 'P4-4: record ',
   },
   {
     id: 'P4-5',
-    broken: 'bit i stands for record i + 1',
-    file: BATCH_BATCH,
-    find: 'batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)',
-    replace: 'batch.bitmap[index >> 5]! |= 0x80000000 >>> ((index + 1) & 31)',
-    test: BATCH_MODEL_TEST,
-    title: 'P4-5, P4-6, P4-7, P4-11, P4-12, P4-14: bursts at random are judged as the model does',
+    broken: 'what one status says of record 0 is told of every record',
+    file: COMPLETER,
+    find: 'isInBitmap(bitmap, request.batchIndex)) {',
+    replace: 'isInBitmap(bitmap, 0)) {',
+    test: BATCH_QUEUES_TEST,
+    title: 'P4-5: each completes under its own id, and record ',
   },
   {
     id: 'P4-6',
@@ -94,7 +95,7 @@ export const BATCHES: readonly Row[] = [
     find: 'if (i === 0) return isForGood ? refused : AGAIN',
     replace: 'if (i === 0) return refused',
     test: BATCH_BURSTS_TEST,
-    title: 'records: every place of a failure that passes',
+    title: 'records: every place of a passing failure',
   },
   {
     id: 'P4-10',
@@ -103,7 +104,7 @@ export const BATCHES: readonly Row[] = [
     find: 'const isForGood = !PASSING.has(fault) || isLast',
     replace: 'const isForGood = !PASSING.has(fault)',
     test: BATCH_BURSTS_TEST,
-    title: 'ends at the bound where nothing is taken, and says what was in the way',
+    title: 'P4-10: ends at the bound where nothing is taken, and says what was wrong',
   },
   {
     id: 'P4-11',

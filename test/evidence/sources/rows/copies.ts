@@ -308,7 +308,7 @@ export const COPIES: readonly Row[] = [
     find: 'for (let c = 0; c < region.copies; c++) {\n    if (c === into.kept) continue',
     replace: 'for (let c = 0; c < 2; c++) {\n    if (c === into.kept) continue',
     test: RECOVERY_TEST,
-    title: 'are new, others old: all become new',
+    title: 'P1-30, S1-M4: those in ',
   },
   {
     id: 'P1-31',
@@ -317,6 +317,6 @@ export const COPIES: readonly Row[] = [
     find: 'if (found < 0 || sequenceAfter(header, copies[found]!.header)) found = c',
     replace: 'found = c',
     test: RECOVERY_TEST,
-    title: 'is the first that is valid: it wins, no vote',
+    title: 'P1-31, D-4: copy ',
   },
 ]

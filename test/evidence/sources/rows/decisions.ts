@@ -105,7 +105,7 @@ export const DECISIONS: readonly Row[] = [
     find: 'qp.withheldAt = state.list.fences\n',
     replace: 'qp.withheldAt = -1\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'is acknowledged when it is durable, at path MTU',
+    title: 'P2-5, D-9: is acknowledged when durable, at path MTU',
   },
   {
     id: 'D-10',

@@ -59,7 +59,7 @@ export const MISSING: readonly Row[] = [
     find: 'send: Math.min(own.send, told.receive)',
     replace: 'send: own.send',
     test: CONNECT_DEPTHS_TEST,
-    title: 'at once: the card has no more on their way',
+    title: 'S1-M7: takes ',
   },
   {
     id: 'S1-M8',

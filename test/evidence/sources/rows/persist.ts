@@ -4,10 +4,12 @@ import type { Row } from '../row.ts'
 
 const ANNOUNCE = 'firmware/connect/announce.ts'
 const ANNOUNCE_TEST = 'test/firmware/connect/announce.test.ts'
+const BUFFERS = 'firmware/engine/buffers.ts'
 const BURST = 'firmware/burst/burst.ts'
 const COMMAND_LIST = 'firmware/board/command-list.ts'
 const COMMIT = 'firmware/commit/commit.ts'
 const COMPLETER = 'firmware/transport/completer.ts'
+const CONNECTED = 'firmware/queues/connected.ts'
 const FLUSH_AGENT = 'firmware/placement/flush-agent.ts'
 const MECHANISM = 'firmware/transport/mechanism.ts'
 const OUTCOME = 'firmware/engine/outcome.ts'
@@ -18,7 +20,6 @@ const PLACEMENT_BYPASS_TEST = 'test/firmware/placement/placement-bypass.test.ts'
 const PLACEMENT_THROUGH_TEST = 'test/firmware/placement/placement-through.test.ts'
 const QUEUE_WORK_CONNECTED_TEST = 'test/firmware/queues/queue-work-connected.test.ts'
 const REQUESTER_TEST = 'test/firmware/transport/requester.test.ts'
-const REQUEST_FRAMES = 'host-driver/frames/request-frames.ts'
 const THROUGH = 'firmware/placement/through.ts'
 const UDP = 'firmware/wire/udp.ts'
 const WRITE = 'firmware/respond/write.ts'
@@ -45,12 +46,12 @@ export const PERSIST: readonly Row[] = [
   },
   {
     id: 'P2-3',
-    broken: 'the request names no operation',
-    file: REQUEST_FRAMES,
-    find: 'header.operationLow = low(operation)\n',
-    replace: 'header.operationLow = 0\n',
-    test: PERSIST_FLOW_TEST,
-    title: 'P2-3, P2-6: one request is one packet: operation, destination, data, PSN',
+    broken: 'the write goes elsewhere than its work request says',
+    file: CONNECTED,
+    find: 'reth.vaHigh = element.addressHigh\n',
+    replace: 'reth.vaHigh = element.addressHigh + 1\n',
+    test: QUEUE_WORK_CONNECTED_TEST,
+    title: 'P2-3: is one element of the client, and nothing of the host at the target',
   },
   {
     id: 'P2-4',
@@ -59,7 +60,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (row.ends && fault === PASS) endPlaced(state, qp, message)\n',
     replace: 'if (row.ends && fault === PASS) return PASS\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'is stored, fenced, and receipted with one copy, at path MTU',
+    title: 'P2-4: is stored, fenced, receipted with one copy, at path MTU',
   },
   {
     id: 'P2-5',
@@ -68,19 +69,16 @@ export const PERSIST: readonly Row[] = [
     find: 'qp.withheldAt = state.list.fences\n',
     replace: 'qp.withheldAt = -1\n',
     test: WRITE_PERSIST_REGION_TEST,
-    title: 'is acknowledged when it is durable, at path MTU',
+    title: 'P2-5, D-9: is acknowledged when durable, at path MTU',
   },
   {
     id: 'P2-6',
-    broken: 'the packet names another destination',
-    file: REQUEST_FRAMES,
-    find:
-      'writeReth(frame, at + row.rethAt, { vaHigh: high(va), vaLow: low(va), rkey, length ' + '})',
-    replace:
-      'writeReth(frame, at + row.rethAt, { vaHigh: high(va) + 1, vaLow: low(va), rkey, ' +
-      'length })',
-    test: PERSIST_FLOW_TEST,
-    title: 'P2-3, P2-6: one request is one packet: operation, destination, data, PSN',
+    broken: 'the card reads other bytes than those that the element names',
+    file: BUFFERS,
+    find: 'copy(list, DMA_SPACE + pieces.at[i]!, at, pieces.length[i]!)\n',
+    replace: 'copy(list, DMA_SPACE + pieces.at[i]! + 64, at, pieces.length[i]!)\n',
+    test: QUEUE_WORK_CONNECTED_TEST,
+    title: 'P2-6: the card reads the element, then the data it names, and sends these',
   },
   {
     id: 'P2-7',
@@ -134,7 +132,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (wanted === PLACEMENT_LOCAL || wanted === proof.proven) return PASS',
     replace: 'if (wanted < 3) return PASS',
     test: PLACEMENT_BYPASS_TEST,
-    title: 'a region of another placement than was proven is not made',
+    title: 'P2-12: a region of another placement than was proven is not made',
   },
   {
     id: 'P2-13',
@@ -181,7 +179,7 @@ export const PERSIST: readonly Row[] = [
     find: 'if (pointerOf(host, place) !== farPointerOf(host, place)) return true\n',
     replace: 'return true\n',
     test: PLACEMENT_THROUGH_TEST,
-    title: 'without a receive nothing is asked, and the record waits until there is one',
+    title: 'P2-17: without a receive nothing is asked, and the record waits for one',
   },
   {
     id: 'P2-18',

@@ -3,6 +3,7 @@
 import type { Row } from '../row.ts'
 
 const BUFFERS = 'host-driver/card/queues/buffers.ts'
+const CARD_QUEUE_PAIR = 'host-driver/card/queues/card-queue-pair.ts'
 const COMPLETE = 'firmware/engine/complete.ts'
 const COMPLETION = 'firmware/host/completion.ts'
 const CONTEXT = 'firmware/host/context.ts'
@@ -11,6 +12,7 @@ const DOORBELL = 'firmware/host/doorbell.ts'
 const ELEMENT = 'host-driver/card/queues/element.ts'
 const LOOK = 'firmware/queues/look.ts'
 const PASS = 'firmware/queues/pass.ts'
+const PCIE_DRIVER_CARD_TEST = 'test/driver/card/queues/pcie-driver-card.test.ts'
 const PCIE_DRIVER_ELEMENT_TEST = 'test/driver/card/queues/pcie-driver-element.test.ts'
 const PCIE_DRIVER_LAYOUT_TEST = 'test/driver/card/queues/pcie-driver-layout.test.ts'
 const PCIE_DRIVER_QUEUE_TEST = 'test/driver/card/queues/pcie-driver-queue.test.ts'
@@ -46,12 +48,12 @@ export const QUEUES: readonly Row[] = [
   },
   {
     id: 'P3-3',
-    broken: 'at the threshold data do not go inline',
-    file: ELEMENT,
-    find: 'bytes > rule.inlineMax ||',
-    replace: 'bytes >= rule.inlineMax ||',
-    test: PCIE_DRIVER_ELEMENT_TEST,
-    title: 'P3-3: by size alone: up to the threshold inline, at every length around it',
+    broken: 'the driver never goes inline',
+    file: CARD_QUEUE_PAIR,
+    find: 'element.inline ?? goesInline(element.kind, bytes, this.rule)',
+    replace: 'element.inline ?? false',
+    test: PCIE_DRIVER_CARD_TEST,
+    title: 'P3-3: up to a threshold data go inline: ',
   },
   {
     id: 'P3-4',
@@ -60,7 +62,7 @@ export const QUEUES: readonly Row[] = [
     find: 'host.words[word] = (address % 2 ** 32) | 0',
     replace: 'host.words[word] = 0',
     test: QUEUES_DOORBELL_TEST,
-    title: 'P3-16, D-11: many elements by one ring, in order; the read pointer is in zone 1',
+    title: 'P3-4, P3-16, D-11: many elements by one ring, in order; zone 1 says how far',
   },
   {
     id: 'P3-5',
@@ -96,7 +98,7 @@ export const QUEUES: readonly Row[] = [
     find: 'seen.writeSeenZone2(state, queue, QUEUE)\n',
     replace: '',
     test: QUEUE_ZONE2_TEST,
-    title: 'a message that comes again is not carried out again',
+    title: 'P3-8: a message is carried out, and not again when it comes again',
   },
   {
     id: 'P3-9',
@@ -107,7 +109,7 @@ export const QUEUES: readonly Row[] = [
       'REQUEST\n  const completions',
     replace: 'const completions',
     test: QUEUE_ZONE2_TEST,
-    title: 'a second locker is refused, and the first one keeps it',
+    title: 'P3-9: a second locker is refused, and the first one keeps it',
   },
   {
     id: 'P3-10',
@@ -170,7 +172,7 @@ export const QUEUES: readonly Row[] = [
     find: 'copy(list, contextAt(place) + CONTEXT_ZONE1, to, ZONE1_BYTES)\n',
     replace: 'copy(list, contextAt(place) + CONTEXT_ZONE1, to, 4)\n',
     test: QUEUES_DOORBELL_TEST,
-    title: 'P3-16, D-11: many elements by one ring, in order; the read pointer is in zone 1',
+    title: 'P3-4, P3-16, D-11: many elements by one ring, in order; zone 1 says how far',
   },
   {
     id: 'P3-17',
@@ -179,7 +181,7 @@ export const QUEUES: readonly Row[] = [
     find: 'pass.known[i] = known ? 1 : 0\n    pass.units[i] = 0',
     replace: 'pass.known[i] = 0\n    pass.units[i] = 0',
     test: QUEUES_CACHE_TEST,
-    title: 'a miss reads three zones and inserts; a hit reads zone 3 alone',
+    title: 'P3-17: a miss reads three zones and inserts; a hit reads zone 3 alone',
   },
   {
     id: 'P3-18',
@@ -188,7 +190,7 @@ export const QUEUES: readonly Row[] = [
     find: 'for (let left = contexts.n; left > 0 && contexts.used > 0; left--) {',
     replace: 'for (let left = 1; left > 0 && contexts.used > 0; left--) {',
     test: QUEUES_CACHE_TEST,
-    title: 'n at random: as many as asked, any of them, and the same with the same seed',
+    title: 'P3-18: n at random: as many as asked, any of them; the same with the same seed',
   },
   {
     id: 'P3-19',
@@ -197,7 +199,7 @@ export const QUEUES: readonly Row[] = [
     find: 'if (isNewer(host, place, known, fresh)) {',
     replace: 'if (!isNewer(host, place, known, fresh)) {',
     test: QUEUES_CACHE_TEST,
-    title: 'P3-20, P3-22, D-11: the one further from the read pointer, across every wrap',
+    title: 'P3-19, P3-20, P3-22, D-11: the one further ahead, across every wrap',
   },
   {
     id: 'P3-20',
@@ -206,7 +208,7 @@ export const QUEUES: readonly Row[] = [
     find: 'return ahead(one, own) > ahead(other, own)',
     replace: 'return ahead(one, own) < ahead(other, own)',
     test: QUEUES_CACHE_TEST,
-    title: 'P3-20, P3-22, D-11: the one further from the read pointer, across every wrap',
+    title: 'P3-19, P3-20, P3-22, D-11: the one further ahead, across every wrap',
   },
   {
     id: 'P3-21',
@@ -224,7 +226,7 @@ export const QUEUES: readonly Row[] = [
     find: 'return (a - b) >>> 0',
     replace: 'return Math.max(0, a - b)',
     test: QUEUES_CACHE_TEST,
-    title: 'P3-20, P3-22, D-11: the one further from the read pointer, across every wrap',
+    title: 'P3-19, P3-20, P3-22, D-11: the one further ahead, across every wrap',
   },
   {
     id: 'P3-23',
@@ -269,7 +271,7 @@ export const QUEUES: readonly Row[] = [
     find: 'words[w + (cqe.CQE_STAMP_AGAIN >> 2)] = number + 1',
     replace: 'words[w + (cqe.CQE_STAMP_AGAIN >> 2)] = number',
     test: QUEUES_COMPLETION_TEST,
-    title: 'an entry is whole, in its place and lap, and the pointer of zone 1 follows',
+    title: 'P3-27: an entry is whole, in its place and lap; the pointer of zone 1 follows',
   },
   {
     id: 'P3-28',
@@ -278,6 +280,6 @@ export const QUEUES: readonly Row[] = [
     find: 'return distance > depthOf(host, place) ? QUEUE_POINTER : PASS',
     replace: 'return distance < 0 ? QUEUE_POINTER : PASS',
     test: QUEUES_DOORBELL_TEST,
-    title: 'further ahead than the queue is deep: every distance around every limit',
+    title: 'P3-28: further ahead than the queue is deep: every distance around every limit',
   },
 ]

@@ -12,11 +12,14 @@ const ON_DEMAND = 'firmware/status/on-demand.ts'
 const ON_DEMAND_TEST = 'test/firmware/status/on-demand.test.ts'
 const PREFETCH = 'firmware/status/prefetch.ts'
 const QUEUE_STATUS_TEST = 'test/firmware/queues/queue-status.test.ts'
-const READINESS = 'firmware/status/readiness.ts'
 const RESIDENCY_BLOCKS_TEST = 'test/firmware/residency/residency-blocks.test.ts'
+const RESIDENCY_DRIVER_TEST = 'test/driver/status/residency-driver.test.ts'
+const RESIDENCY_ON_DEMAND_TEST = 'test/driver/status/residency-on-demand.test.ts'
+const RESIDENCY_QUEUES_TEST = 'test/driver/card/residency-queues.test.ts'
 const RESIDENCY_RESPONDER_TEST = 'test/firmware/residency/residency-responder.test.ts'
 const RESIDENCY_WIRE_TEST = 'test/firmware/status/residency-wire.test.ts'
 const SIZE = 'firmware/residency/size.ts'
+const TELLING = 'firmware/status/telling.ts'
 const WISH = 'firmware/residency/wish.ts'
 
 export const STATUS: readonly Row[] = [
@@ -36,7 +39,7 @@ export const STATUS: readonly Row[] = [
     find: 'if (a.outage === 0) a.currentAt = 0',
     replace: 'if (a.outage === 0) a.currentAt = -1',
     test: RESIDENCY_RESPONDER_TEST,
-    title: 'one that fills several messages is told in its order, and stays true',
+    title: 'P5-2: one that fills several messages is told in its order, and stays true',
   },
   {
     id: 'P5-3',
@@ -94,25 +97,25 @@ export const STATUS: readonly Row[] = [
     find: 'return nearestLog2(length, wishLog2) === wishLog2 ? SIZE_GRANTED : SIZE_OFFERED',
     replace: 'return SIZE_OFFERED',
     test: RESIDENCY_RESPONDER_TEST,
-    title: 'every wish for every length: granted, or the nearest is offered',
+    title: 'P5-8: every wish for every length: granted, or the nearest is offered',
   },
   {
     id: 'P5-9',
-    broken: 'no size is suggested to who has no wish',
+    broken: 'the card never begins to agree on another size',
     file: SIZE,
-    find: 'if (wishLog2 === 0) return suggestedLog2(length)',
-    replace: 'if (wishLog2 === 0) return mostLog2(length)',
-    test: RESIDENCY_RESPONDER_TEST,
-    title: 'every wish for every length: granted, or the nearest is offered',
+    find: 'a.offerLog2 = a.sizeLog2 + 1',
+    replace: 'a.offerLog2 = 0',
+    test: RESIDENCY_ON_DEMAND_TEST,
+    title: 'P5-9: either side begins: the driver proposes a size, and so does the card',
   },
   {
     id: 'P5-10',
-    broken: 'what was known is lost with another size',
+    broken: 'all is ready in another size, until it is told',
     file: BLOCKS,
     find: 'b.spareStates[block] = b.states[from]!',
-    replace: 'b.spareStates[block] = BLOCK_UNKNOWN',
-    test: RESIDENCY_BLOCKS_TEST,
-    title: 'P5-10: between all sizes, there and back, nothing becomes ready that was not',
+    replace: 'b.spareStates[block] = BLOCK_READY',
+    test: RESIDENCY_DRIVER_TEST,
+    title: 'P5-10: another size at any time makes nothing ready; all is told again',
   },
   {
     id: 'P5-11',
@@ -166,7 +169,7 @@ export const STATUS: readonly Row[] = [
     find: 'if (found !== null) releaseAssociation(state, found)\n',
     replace: '',
     test: RESIDENCY_WIRE_TEST,
-    title: 'opting out by',
+    title: 'P5-16: opting out by',
   },
   {
     id: 'P5-17',
@@ -175,7 +178,7 @@ export const STATUS: readonly Row[] = [
     find: 'a.from = from\n',
     replace: 'a.from = 0\n',
     test: RESIDENCY_WIRE_TEST,
-    title: 'P5-21: blocks are counted from the address that was associated',
+    title: 'P5-17, P5-21: blocks are counted from the address that was associated',
   },
   {
     id: 'P5-18',
@@ -184,7 +187,7 @@ export const STATUS: readonly Row[] = [
     find: 'return wishLog2 > most ? most : wishLog2',
     replace: 'return wishLog2 > most ? most : most',
     test: RESIDENCY_WIRE_TEST,
-    title: 'P5-29: what is offered is in force when exactly that is proposed, and not before',
+    title: 'P5-18, P5-29: what is offered is in force when just that is proposed, not before',
   },
   {
     id: 'P5-19',
@@ -212,7 +215,7 @@ export const STATUS: readonly Row[] = [
       'return at - a.from < a.length ? Math.floor((at - a.from) / 2 ** a.sizeLog2) : ' + 'a.blocks',
     replace: 'return at - a.from < a.length ? Math.floor(at / 2 ** a.sizeLog2) : a.blocks',
     test: RESIDENCY_WIRE_TEST,
-    title: 'P5-21: blocks are counted from the address that was associated',
+    title: 'P5-17, P5-21: blocks are counted from the address that was associated',
   },
   {
     id: 'P5-22',
@@ -248,7 +251,7 @@ export const STATUS: readonly Row[] = [
     find: ': expectPages(state, region, first, count, now)',
     replace: ': count',
     test: RESIDENCY_WIRE_TEST,
-    title: 'who goes on behind it gets the next range of the same length, up to the end',
+    title: 'P5-25: who goes on behind it gets the next range as long, up to the end',
   },
   {
     id: 'P5-26',
@@ -266,7 +269,7 @@ export const STATUS: readonly Row[] = [
     find: 'return DMA_SPACE + frame * PAGE_BYTES + (offset - page * PAGE_BYTES)',
     replace: 'return DMA_SPACE + frame * PAGE_BYTES',
     test: ON_DEMAND_TEST,
-    title: 'every length and alignment around page edges is stored and read where it lies, MTU',
+    title: 'P5-27: every length and alignment around page edges is stored where it lies, MTU',
   },
   {
     id: 'P5-28',
@@ -288,11 +291,11 @@ export const STATUS: readonly Row[] = [
   },
   {
     id: 'P5-30',
-    broken: 'a region is ready while it is being made',
-    file: READINESS,
-    find: 'let count = isRegionUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0',
-    replace: 'let count = 0',
-    test: RESIDENCY_WIRE_TEST,
-    title: 'P5-30: behind a save that failed: when it was looked at, past the caches',
+    broken: 'records of a part that is not armed are told as ready',
+    file: TELLING,
+    find: 'const serves = isArmed(state) && state.refused === PASS && isSafe(state)',
+    replace: 'const serves = state.refused === PASS',
+    test: RESIDENCY_QUEUES_TEST,
+    title: 'P5-30: records of a persistent region, whose part loses its armed state',
   },
 ]

@@ -270,7 +270,7 @@ describe('a query', () => {
     expect(write(one, 6, 0, 2).status).toBe(0)
   })
 
-  test('P2-28: stands behind the records of its burst, durable when it is answered', () => {
+  test('X-1: stands behind the records of its burst, durable when it is answered', () => {
     const one = setting()
     const sent = one.card.serve(
       ...writeFrames(one, 1, 0, 1),
