@@ -29,6 +29,7 @@ import { forgetInvalidated } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   findRegionByName,
+  isPair,
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
@@ -158,7 +159,8 @@ const ATTACHMENTS = {
           kept: true,
         })
       : null
-    if (initiator === null || geometry.kind !== KIND_RECORDS) {
+    // Copies that a client writes by itself it writes over there.
+    if (initiator === null || geometry.kind !== KIND_RECORDS || isPair(geometry)) {
       endAttachment(state, place, ATTACH_FAILED)
       closeLink(state, link)
       return

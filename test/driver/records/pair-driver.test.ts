@@ -4,10 +4,12 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { PerdureError, RefusedError, type Region } from '../../../host-driver/index.ts'
+import { connect, PerdureError, RefusedError, type Region } from '../../../host-driver/index.ts'
 import { dataOf } from '../../support/cards/test-card.ts'
 import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
 
+const SEED = Number(process.env.SEED ?? 78)
 const ways: OpenWay[] = []
 
 afterEach(async () => {
@@ -108,4 +110,21 @@ test('S1-M2: records are persisted into other regions, and copies written into p
   const shape = { name: 'more', slots: 8, capacity: 8, pair: true }
   expect(await codeOf(() => way.dpu.provision({ ...shape, fixedLength: true }))).toBe('REQUEST')
   expect(await codeOf(() => way.dpu.provision({ ...shape, placement: 'bypass' }))).toBe('REQUEST')
+})
+
+test('S1-M2: another DPU offers no pair region: its copies are written where they lie', async () => {
+  const network = new Network({ seed: SEED })
+  for (const number of [2, 3]) await network.addDpu(number, { engine: 'node' })
+  network.clock.start()
+  const there = await connect(network.addHost(), { seed: SEED + 1, peer: endpointOf(3) })
+  await there.format()
+  await there.provision({ name: 'pairs', slots: 8, capacity: 64, pair: true })
+  await there.publish({ name: 'pairs', port: 7471, form: 'capability' })
+  const here = await connect(network.addHost(), { seed: SEED, peer: endpointOf(2) })
+  await here.format()
+  const attachment = { name: 'pairs', address: '10.0.0.3', port: 7471 }
+  expect(await codeOf(() => here.attach(attachment))).toBe('ATTACH_FAILED')
+  await here.close()
+  await there.close()
+  network.clock.stop()
 })
