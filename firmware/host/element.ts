@@ -188,7 +188,7 @@ export const WRITE_BACK = 64
 /** Of a notice: every record of the batch is durable; it is of one record. */
 export const NOTICE_ALL = 128
 export const NOTICE_RECORD = 256
-/** So many records may be stored of which nothing was told; the region is gone, and this the end. */
+/** So many records may be stored of which nothing was told; the region is gone: the end. */
 export const NOTICE_MISSED = 512
 export const NOTICE_OVER = 1024
 

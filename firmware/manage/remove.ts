@@ -9,7 +9,8 @@
  *   pages say it.
  * - From then on its key names nothing, and nothing that was begun stores into it: what was under
  *   way is refused on its queue pair, as by a key that names nothing; what goes through the host's
- *   caches is in doubt. Ports publish it no more; who follows its state, or what is stored, is told that it is gone.
+ *   caches is in doubt. Ports publish it no more; who follows its state, or is told what is stored
+ *   there, is told that it is gone.
  * - Its room is free again when it is filled with zeros (region-job.ts), and not before. A lane
  *   that still names it is void, also at the next start: its identity is never given again. One
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
