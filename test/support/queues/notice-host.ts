@@ -11,7 +11,7 @@ import type { CardHost } from './queue-calls.ts'
 import type { Cqe } from './queue-host.ts'
 
 /** An entry, as it is easily compared. */
-export interface Notice {
+interface Notice {
   readonly region: number
   readonly says: 'record' | 'burst' | 'missed' | 'over' | 'missed and over'
   /** Records of a burst, or that were missed; 1 of a record. */
@@ -29,7 +29,7 @@ export interface Notice {
 }
 
 /** What the host asks for: of each record, of bursts, or an end. */
-export type Each = 'record' | 'burst' | 'nothing'
+type Each = 'record' | 'burst' | 'nothing'
 
 const EACH: Readonly<Record<Each, number>> = {
   record: mad.NOTICES_RECORD,
