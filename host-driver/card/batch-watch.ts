@@ -4,7 +4,8 @@
  *
  * Invariants:
  * - The queue is armed before the card is asked, so no notice waits unseen.
- * - A region has one listener at a device: the card knows one queue for each region.
+ * - A region has one listener at a device: the card knows one queue for each region. Another one
+ *   may listen when the card has been told of the end, so that none ends the other's.
  * - A listener is told in order, and of an end once, last. One that has ended it hears nothing
  *   behind what the card had written when it answered.
  * - A listener that throws disturbs nobody: it is called by itself.
@@ -58,16 +59,16 @@ export async function watchBatches(
     throw new ArgumentError(`batches into '${region.name}': somebody is told of them already`)
   }
   listened.add(region.id)
+  let cq: CompletionQueue
   try {
-    const { control } = device
-    const cq = await device.createCq({ entries: powerOfTwo(entries), count, periodUs })
-    const watch = new CardBatchWatch(device, cq, region, listener)
-    await watch.begin(control, each === 'record' ? mad.NOTICES_RECORD : mad.NOTICES_BURST)
-    return watch
+    cq = await device.createCq({ entries: powerOfTwo(entries), count, periodUs })
   } catch (error) {
     listened.delete(region.id)
     throw error
   }
+  const watch = new CardBatchWatch(device, cq, region, listener)
+  await watch.begin(each === 'record' ? mad.NOTICES_RECORD : mad.NOTICES_BURST)
+  return watch
 }
 
 export class CardBatchWatch implements BatchWatch {
@@ -77,6 +78,8 @@ export class CardBatchWatch implements BatchWatch {
   private readonly listener: BatchListener
   private sequence = 0n
   private begun = false
+  /** Why it has ended by itself, or null. */
+  private loss: PerdureError | null = null
   private over = false
   private ending: Promise<number> | null = null
 
@@ -102,17 +105,17 @@ export class CardBatchWatch implements BatchWatch {
     return this.over
   }
 
-  async begin(control: PcieDevice['control'], each: number): Promise<void> {
-    const { cq } = this
+  async begin(each: number): Promise<void> {
+    const { cq, device, region } = this
     cq.onNotice = (completion) => this.take(completion)
     cq.dispatch(() => this.look())
     try {
-      this.sequence = (await control.batchNotices(this.region.id, cq.queue, each)).sequence
-      if (this.over) throw lossOf(this.device)
+      this.sequence = (await device.control.batchNotices(region.id, cq.queue, each)).sequence
+      if (this.loss !== null) throw this.loss
       this.begun = true
     } catch (error) {
       this.over = true
-      this.giveBack()
+      await this.letGo(true)
       throw error
     }
   }
@@ -132,7 +135,7 @@ export class CardBatchWatch implements BatchWatch {
     try {
       missed = (await device.control.batchNotices(region.id, 0, mad.NOTICES_NONE)).missed
     } catch (error) {
-      if (!isGone(error)) {
+      if (!isGone(error) && !this.over) {
         this.ending = null
         throw error
       }
@@ -142,14 +145,21 @@ export class CardBatchWatch implements BatchWatch {
       for (const completion of some) this.take(completion)
     }
     this.over = true
-    listenedOf(device).delete(region.id)
-    this.giveBack()
+    await this.letGo(false)
     return missed
   }
 
-  private giveBack(): void {
-    // Where the card has gone, the queue has ended with it.
-    this.device.destroyCq(this.cq).catch(() => {})
+  /** The queue is given back, behind the end at the card; where that has gone, both have. */
+  private async letGo(isTold: boolean): Promise<void> {
+    const { device, cq, region } = this
+    try {
+      if (isTold) await device.control.batchNotices(region.id, 0, mad.NOTICES_NONE)
+    } catch {
+      // The card has gone, or the region; or does not answer, and then nothing else is answered.
+    } finally {
+      listenedOf(device).delete(region.id)
+    }
+    await device.destroyCq(cq).catch(() => {})
   }
 
   /** Something was told, or the queue has ended. */
@@ -172,9 +182,11 @@ export class CardBatchWatch implements BatchWatch {
   private finish(error: PerdureError): void {
     if (this.over) return
     this.over = true
-    listenedOf(this.device).delete(this.region.id)
-    if (this.begun && this.ending === null) this.tell({ type: 'ended', error })
-    this.giveBack()
+    this.loss = error
+    // Else whoever begins it, or ends it, goes on.
+    if (!this.begun || this.ending !== null) return
+    this.tell({ type: 'ended', error })
+    void this.letGo(true)
   }
 
   private tell(notice: BatchNotice): void {

@@ -3,7 +3,9 @@
  * S1-M10): `region.onBatch`, against the emulated card.
  */
 
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { Engine } from '../../../boards/emulator/index.ts'
+import { Z3_POINTER, ZONE3_BYTES } from '../../../firmware/host/queue-info.ts'
 import {
   type BatchNotice,
   type BatchWatch,
@@ -44,9 +46,9 @@ afterEach(async () => {
   }
 })
 
-async function two(): Promise<Two> {
+async function two(engine: Engine = 'node'): Promise<Two> {
   const room = new MachineRoom({ seed: 7 })
-  const machine = await room.addMachine(2, { engine: 'node' })
+  const machine = await room.addMachine(2, { engine })
   room.clock.start()
   const device = await PcieDevice.open(machine.port, { seed: 4, watchdogUs: 500 })
   const own = await connect(device, { seed: 5 })
@@ -85,23 +87,26 @@ async function refusal(made: Promise<unknown>): Promise<string> {
 }
 
 describe('S1-M10: region.onBatch', () => {
-  test('S1-M10: tells of each batch, with what it has stored', async () => {
-    const one = await two()
-    const watch = await listen(one)
-    expect(await store(one.writer, [9, 4, 30])).toBe(true)
-    await pass(one)
-    expect(one.heard).toMatchObject([
-      {
-        ...{ type: 'stored', each: 'batch', records: 3, lowest: 4, highest: 30, count: 3 },
-        ...{ index: null, bytes: null, clientId: 0x1234_5678_9abc_def0n, copies: 2 },
-        ...{ mechanism: 'localFlush', durable: 'power', all: true, code: null },
-      },
-    ])
-    const [heard] = one.heard
-    const { sequence } = await one.region.read(30)
-    expect(heard!.type === 'stored' && heard!.sequence).toBe(sequence)
-    expect(sequence > watch.since).toBe(true)
-  })
+  test.each(['node', 'quickjs'] as const)(
+    'S1-M10: tells of each batch, with what it has stored: %s',
+    async (engine) => {
+      const one = await two(engine)
+      const watch = await listen(one)
+      expect(await store(one.writer, [9, 4, 30])).toBe(true)
+      await pass(one)
+      expect(one.heard).toMatchObject([
+        {
+          ...{ type: 'stored', each: 'batch', records: 3, lowest: 4, highest: 30, count: 3 },
+          ...{ index: null, bytes: null, clientId: 0x1234_5678_9abc_def0n, copies: 2 },
+          ...{ mechanism: 'localFlush', durable: 'power', all: true, code: null },
+        },
+      ])
+      const [heard] = one.heard
+      const { sequence } = await one.region.read(30)
+      expect(heard!.type === 'stored' && heard!.sequence).toBe(sequence)
+      expect(sequence > watch.since).toBe(true)
+    },
+  )
 
   test('S1-M10: tells of each record, as it can be read', async () => {
     const one = await two()
@@ -171,6 +176,27 @@ describe('S1-M10: region.onBatch', () => {
     expect(await store(one.writer, [7])).toBe(true)
     await pass(one)
     expect(one.heard.slice(1)).toMatchObject([{ type: 'stored', highest: 7 }])
+  })
+
+  test('S1-M10: a queue that ends in error ends it, and the next one is told', async () => {
+    const one = await two()
+    const asked = vi.spyOn(one.device.control, 'batchNotices')
+    await listen(one, { each: 'record', entries: 2 })
+    const [, queue] = asked.mock.calls[0]!
+    const { zone3 } = one.device.layout
+    // A pointer that cannot be; the card reads it where it has no room.
+    const pointer = zone3 + queue * ZONE3_BYTES + Z3_POINTER
+    one.machine.ram.live.fill(0x70, pointer, pointer + 4)
+    expect(await store(one.writer, [...Array(8).keys()])).toBe(true)
+    await pass(one)
+    expect(one.heard.at(-1)).toMatchObject({
+      ...{ type: 'ended', error: { code: 'PERDURE_QUEUE_ENDED', fault: 'QUEUE_POINTER' } },
+    })
+    one.heard.length = 0
+    await listen(one)
+    await store(one.writer, [3])
+    await pass(one)
+    expect(one.heard).toMatchObject([{ type: 'stored', highest: 3 }])
   })
 
   test('S1-M10: a region that is removed ends it', async () => {

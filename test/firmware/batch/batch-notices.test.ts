@@ -11,6 +11,7 @@ import { EVENT_COMPLETION, EVENT_QUEUE_ERROR } from '../../../firmware/host/head
 import * as info from '../../../firmware/host/queue-info.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { MECHANISM_LOCAL_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import {
   batchFrames,
   batchSetting,
@@ -63,6 +64,7 @@ describe('S1-M10: who asks is told', () => {
       [7, 3, 9].map((slot, index) => ({
         ...{ region: region.id, says: 'record', records: 1, batch: 21, count: 3, index },
         ...{ slots: [slot, slot], operation: first + index, client: 7, copies: 2, status: 0 },
+        mechanism: MECHANISM_LOCAL_FLUSH,
         sequence: sequenceOf({ card: host.card, region, qp }, slot),
         all: false,
       })),
@@ -77,6 +79,7 @@ describe('S1-M10: who asks is told', () => {
       {
         ...{ region: region.id, says: 'burst', records: 4, batch: 0xfffe, count: 4, index: 0 },
         ...{ slots: [3, 9], operation: qp.operation - 3, client: 7, copies: 2, status: 0 },
+        mechanism: MECHANISM_LOCAL_FLUSH,
         sequence: sequenceOf({ card: host.card, region, qp }, 5),
         all: true,
       },

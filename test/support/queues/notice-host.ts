@@ -8,7 +8,7 @@ import * as mad from '../../../firmware/wire/management.ts'
 import type { TestPeer, TestRegion } from '../cards/test-card.ts'
 import { readyHost } from './local-queue.ts'
 import type { CardHost } from './queue-calls.ts'
-import type { Cqe } from './queue-host.ts'
+import type { Cqe, QueueHost } from './queue-host.ts'
 
 /** An entry, as it is easily compared. */
 interface Notice {
@@ -24,6 +24,7 @@ interface Notice {
   readonly client: number
   readonly sequence: bigint
   readonly copies: number
+  readonly mechanism: number
   readonly status: number
   readonly all: boolean
 }
@@ -53,7 +54,7 @@ export function noticeSetting(entries = 64, count = 0, periodUs = 0): NoticeSett
 
 /** Asks to be told; what the card has answered. */
 export function askNotices(
-  host: CardHost,
+  host: QueueHost,
   region: Pick<TestRegion, 'id'>,
   queue: number,
   each: Each | number,
@@ -75,7 +76,7 @@ export function watched(setting: NoticeSetting, each: Each): NoticeSetting {
 }
 
 /** Takes the notices that are there. */
-export function noticesIn(host: CardHost, cq: number): Notice[] {
+export function noticesIn(host: QueueHost, cq: number): Notice[] {
   return host.poll(cq).map((cqe) => noticeOf(cqe, cq))
 }
 
@@ -117,6 +118,7 @@ function noticeOf(cqe: Cqe, cq: number): Notice {
     client: Number(bigOf(cqe.psn, cqe.source)),
     sequence: bigOf(cqe.incarnation, cqe.pointer),
     copies: cqe.copies,
+    mechanism: cqe.mechanism,
     status: cqe.refusal,
     all: (cqe.flags & el.NOTICE_ALL) !== 0,
   }
