@@ -426,6 +426,8 @@ function serveStations(state: State, now: number): number {
   if (state.pausedUs !== Infinity) waitUs = sooner(waitUs, pausedWaitUs(state))
   const queuesUs = endQueues(state)
   drain(state)
+  // A queue pair that ended behind their turn has left some.
+  if (notices.dueUs === 0) waitUs = 1
   return queuesUs === 0 ? waitUs : sooner(waitUs, queuesUs)
 }
 

@@ -137,7 +137,7 @@ describe('S1-M10: region.onBatch', () => {
 
   test('S1-M10: what finds no room is told as missed, and the batch is stored', async () => {
     const one = await two()
-    // The host looks away: its driver takes nothing.
+    // More at once than there is room for.
     await listen(one, { each: 'record', entries: 4 })
     expect(await store(one.writer, [...Array(32).keys()])).toBe(true)
     await pass(one)

@@ -7,6 +7,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { BATCH_NOTICES } from '../../../firmware/board/limits.ts'
+import { WC_SUCCESS } from '../../../firmware/host/element.ts'
 import { EVENT_COMPLETION, EVENT_QUEUE_ERROR } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
@@ -29,7 +30,7 @@ import {
   readFrame,
   TestCard,
 } from '../../support/cards/test-card.ts'
-import { readyHost } from '../../support/queues/local-queue.ts'
+import { localQueue, play, readyHost, record } from '../../support/queues/local-queue.ts'
 import {
   askNotices,
   type NoticeSetting,
@@ -170,10 +171,8 @@ describe('S1-M10: told is what is durable, and once', () => {
   test('S1-M10: a condition that does not hold stores nothing, and tells nothing', () => {
     const one = watched(noticeSetting(), 'record')
     const { host, region, qp, cq } = one
-    const [record] = recordsFor([1])
-    host.card.serve(
-      ...batchFrames(qp, region, [{ ...record!, expect: 77n }], { condition: EXPECT }),
-    )
+    const [first] = recordsFor([1])
+    host.card.serve(...batchFrames(qp, region, [{ ...first!, expect: 77n }], { condition: EXPECT }))
     expect(noticesIn(host, cq)).toEqual([])
   })
 
@@ -205,6 +204,12 @@ describe('S1-M10: told is what is durable, and once', () => {
     const { host, region, qp, cq } = one
     const acks = persistAcks(host.card.serve(...persistFrames(qp, region, 1, dataOf(64, 1))))
     expect(acks).toMatchObject([{ status: 0 }])
+    const local = localQueue(host)
+    const own = [2, 3].map((slot, index) => ({
+      ...record(local, region, slot, 50 + index, dataOf(64, slot)),
+      batch: { id: 1, index, count: 2, left: 1 - index },
+    }))
+    expect(play(local, ...own).map(({ status }) => status)).toEqual([WC_SUCCESS, WC_SUCCESS])
     expect(noticesIn(host, cq)).toEqual([])
   })
 
