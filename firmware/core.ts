@@ -66,6 +66,7 @@ import type { MemoryState } from './medium/context.ts'
 import { serveRelays } from './placement/relay.ts'
 import { scrub, scrubWaitUs } from './placement/scrub.ts'
 import { serveThrough, timeThrough } from './placement/through.ts'
+import { serveNotices } from './queues/batch-notices.ts'
 import { serveHostPairs } from './queues/pairs.ts'
 import { endQueues, serveQueues } from './queues/queues.ts'
 import { receiveAtomic, receiveAtomicWrite } from './respond/atomic.ts'
@@ -411,10 +412,12 @@ function giveUpMessage(state: State, qp: QueuePair): void {
  */
 function serveStations(state: State, now: number): number {
   const { hostWork } = state
+  const { notices } = state.batches
   let waitUs = 0
   if (state.host.calls.count > 0) serveHostCalls(state)
   if (state.hints.count > 0 && serveHints(state, now)) waitUs = 1
   if (state.batches.open > 0) waitUs = sooner(waitUs, serveBatches(state, now))
+  if (notices.dueUs !== Infinity) waitUs = sooner(waitUs, serveNotices(state, now))
   if (hostWork.followed > 0) waitUs = sooner(waitUs, serveWatches(state, now))
   if (state.residency.taken > 0) waitUs = sooner(waitUs, serveResidency(state, now))
   if (state.initiators.length > 0) waitUs = sooner(waitUs, serveInitiators(state, now))
@@ -423,6 +426,8 @@ function serveStations(state: State, now: number): number {
   if (state.pausedUs !== Infinity) waitUs = sooner(waitUs, pausedWaitUs(state))
   const queuesUs = endQueues(state)
   drain(state)
+  // A queue pair that ended behind their turn has left some.
+  if (notices.dueUs === 0) waitUs = 1
   return queuesUs === 0 ? waitUs : sooner(waitUs, queuesUs)
 }
 

@@ -90,6 +90,15 @@ export {
   probePlacement,
 } from './target/registrar.ts'
 export { connectTarget, type Target, type TargetOptions } from './target/target.ts'
+export type {
+  BatchesEnded,
+  BatchesMissed,
+  BatchListener,
+  BatchNotice,
+  BatchStored,
+  BatchWatch,
+  BatchWatchOptions,
+} from './way/batch-notices.ts'
 export type { BatchCondition } from './way/batch-verdict.ts'
 export type { Outcome } from './way/chain.ts'
 export type { Durability } from './way/durability.ts'

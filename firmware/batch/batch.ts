@@ -20,6 +20,7 @@ import {
   BATCH_FIELDS,
   BATCH_REGION,
   BATCH_ROOM,
+  FAULTS,
   type Fault,
   IN_DOUBT,
   OPERATION_FORGOTTEN,
@@ -37,6 +38,7 @@ import {
   type Room,
   takeMembers,
 } from './members.ts'
+import { type BatchNotices, createNotices, noteBurstEnd } from './notices.ts'
 
 export const BATCH_NONE = 0
 /** Some of its burst is to come. */
@@ -114,6 +116,8 @@ export interface Batches extends Room {
   joinedCount: number
   /** A status in composition. */
   readonly said: BatchBits
+  /** What is stored, for the host of this card. */
+  readonly notices: BatchNotices
 }
 
 /** Those of queue pairs come with these (`createBatch`); a host's own need room from the start. */
@@ -131,6 +135,7 @@ export function createBatches(packets: ArrayBuffer, hosted: boolean, list: Comma
     joined: new Uint16Array(QUEUE_PAIRS),
     joinedCount: 0,
     said: { id: 0, count: 1, durable: 0, bitmap: new Uint32Array(BITMAP_WORDS_MAX) },
+    notices: createNotices(hosted),
   }
   for (let i = 0; hosted && i < LOCAL_BATCHES; i++) addMembers(batches, packets)
   return batches
@@ -342,6 +347,15 @@ export function dropBatch(batches: Batches, place: number): void {
   if (isBatchOpen(batch)) batches.open -= 1
   batch.phase = BATCH_NONE
   releaseMembers(batches, batch)
+  // What of it stands in the group is noted behind that.
+  if (batch.pending === 0) endNotice(batches, batch)
+}
+
+/** Nothing more of the burst is stored: who wants to know what was is told. */
+export function endNotice({ notices }: Batches, batch: Batch): void {
+  if (notices.watched === 0) return
+  const all = durableUpToIndex(batch.bitmap, batch.count) === batch.count - 1
+  noteBurstEnd(notices, batch, all, FAULTS[batch.refusal]!.code)
 }
 
 /** The highest index up to which every bit is set, or -1. */

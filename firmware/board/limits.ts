@@ -129,6 +129,12 @@ export const BATCH_TIMEOUT_US = 1_000_000
 export const BATCH_ELEMENTS_MAX = 32
 export const BATCH_ELEMENT_BYTES_MAX: number = PATH_MTU_BYTES_MAX
 
+/**
+ * Notices of what batches have stored that wait for the end of a burst of frames, to be told to the
+ * host: what its queues hold beyond that they tell as missed.
+ */
+export const BATCH_NOTICES = 1024
+
 /** Batches for the own part of which some is to come, over all local queues. */
 export const LOCAL_BATCHES = 8
 

@@ -18,14 +18,16 @@ import {
   type Batch,
   type BatchBits,
   durableUpToIndex,
+  endNotice,
   noteMemberDurable,
   noteRefused,
   releaseMembers,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
+import { noteDoubt, noteStored } from '../batch/notices.ts'
 import { assert } from '../board/assert.ts'
 import { type BoardState, count } from '../board/context.ts'
-import { DUPLICATE_FORGED, FAULTS, PASS } from '../board/fault.ts'
+import { DUPLICATE_FORGED, FAULTS, IN_DOUBT, PASS } from '../board/fault.ts'
 import { BURST_FRAMES } from '../board/limits.ts'
 import type { GroupContext } from '../burst/context.ts'
 import type { GroupItem } from '../commit/commit.ts'
@@ -123,11 +125,14 @@ function answerBits(
 
 /** What became of a record of a batch in the group. */
 export function noteMember(state: BoardState & BatchState, item: GroupItem): void {
+  const { notices } = state.batches
   const batch = state.batches.of[item.owner]!
   if (item.acknowledged || item.fault === PASS) {
     noteMemberDurable(batch, item.batchIndex, item.wait)
+    if (notices.watched > 0) noteStored(notices, batch, item)
     return
   }
+  if (item.fault === IN_DOUBT && notices.watched > 0) noteDoubt(notices, batch)
   count(state, item.fault)
   noteRefused(batch, item.batchIndex, item.fault)
 }
@@ -138,7 +143,10 @@ export function endBatches(state: GroupContext): void {
   for (let i = 0; i < batches.joinedCount; i++) {
     const batch = batches.of[batches.joined[i]!]!
     batch.pending = 0
-    if (batch.phase === BATCH_NONE) releaseMembers(batches, batch)
+    if (batch.phase === BATCH_NONE) {
+      releaseMembers(batches, batch)
+      endNotice(batches, batch)
+    }
     if (batch.phase !== BATCH_JUDGED) continue
     // A fence that failed has kept back what stood behind it.
     const isSaid = batch.saidAt > 0 && batch.saidRecords === batch.records
@@ -156,6 +164,7 @@ export function concludeBatch(
 ): void {
   batch.phase = BATCH_DONE
   releaseMembers(state.batches, batch)
+  endNotice(state.batches, batch)
   if (due && qp.state === STATE_OPEN) repeatStatus(state, qp, batch, batch.psn, 0)
 }
 

@@ -136,6 +136,19 @@ export const SGE_LKEY = 12
  *   48 incarnation u32, of the part that answered; IPv4 of who sent a datagram; zeros: local card
  *   52 source queue pair u32                          56 pointer u32, units taken of that queue
  *   60 stamp u32, again
+ *
+ * A notice (CQE_NOTICE) says what a batch of a peer has stored into a region of the card:
+ *
+ *    0 stamp u32       number of the entry, + 1        4 queue u32, the completion queue itself
+ *    8 region id u32  12 0         13 CQE_NOTICE      14 flags u16
+ *   16 length u32, bytes of the record; or records, of a burst, and those that were missed
+ *   20 batch id u16   22 index u8, of the record      23 count of the batch - 1 u8
+ *   24 operation (64), of the record, or of index 0   32 client id, upper half u32
+ *   36 copies u8, the least           37 mechanism u8  38 status u8 of the burst, as PERSIST_ACK
+ *   40 lowest slot u32                44 highest slot u32
+ *   48 sequence, upper half u32, of the record, or the last one stored
+ *   52 client id, lower half u32                      56 sequence, lower half u32
+ *   60 stamp u32, again
  */
 export const CQE_STAMP = 0
 export const CQE_QUEUE = 4
@@ -156,6 +169,9 @@ export const CQE_SOURCE = 52
 export const CQE_POINTER = 56
 export const CQE_STAMP_AGAIN = 60
 
+/** Opcode of a completion that is of no element. */
+export const CQE_NOTICE = 34
+
 /** Flags of a completion. */
 export const WITH_IMMEDIATE = 1
 export const WITH_INVALIDATE = 2
@@ -169,6 +185,12 @@ export const RECEIVED = 16
 export const UP_TO = 32
 /** The flush agent is asked to write back `length` bytes at `address` (P2-18, P2-19). */
 export const WRITE_BACK = 64
+/** Of a notice: every record of the batch is durable; it is of one record. */
+export const NOTICE_ALL = 128
+export const NOTICE_RECORD = 256
+/** So many records may be stored of which nothing was told; the region is gone: the end. */
+export const NOTICE_MISSED = 512
+export const NOTICE_OVER = 1024
 
 /** Numbers of `ibv_wc_status`, as libibverbs has them. */
 export const WC_SUCCESS = 0

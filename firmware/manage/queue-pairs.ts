@@ -5,10 +5,12 @@
  * - A queue has a number, and so a triple of zones, that no other has (P3-10); it begins empty, at
  *   the pointer that the host has left in its zone 3.
  * - The receive queue of a pair is at least as deep as its send queue (P3-1).
- * - A completion queue is not ended while a queue pair names it: zone 1 counts them.
+ * - A completion queue is not ended while a queue pair names it: zone 1 counts them. One that is
+ *   told what batches store is not ended, and no pair names it (batch-notices.ts).
  * - What is refused has changed nothing.
  */
 
+import { isNoticeQueue } from '../batch/notices.ts'
 import { copy, resultOf, runAll } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
 import {
@@ -161,6 +163,7 @@ function lookAtCq(state: BurstContext, queue: number, which: number): Fault {
   if (queue < FIRST_QUEUE) return QUEUE_UNKNOWN
   const fault = seen.lookAt(state, queue, which, info.KIND_COMPLETION)
   if (fault !== PASS) return fault
+  if (isNoticeQueue(state.batches.notices, queue)) return QUEUE_BUSY
   const has = state.bytes[seen.seenAt(which) + info.Z1_STATE]
   return has === info.QUEUE_ERROR ? QUEUE_UNKNOWN : PASS
 }
@@ -236,6 +239,7 @@ export function destroy(call: Call): Fault {
 
 function destroyCq(state: BurstContext, queue: number): Fault {
   if (seen.word(state, seen.seenAt(SEND) + info.Z1_USERS) !== 0) return QUEUE_BUSY
+  if (isNoticeQueue(state.batches.notices, queue)) return QUEUE_BUSY
   // An interrupt that is delayed need not be.
   if (seen.pinsOf(state, queue) > 0) tellAll(state.host, state.list)
   if (seen.pinsOf(state, queue) > 0) return QUEUE_BUSY

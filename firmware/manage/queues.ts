@@ -1,5 +1,5 @@
 /**
- * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6c; source 3), and
+ * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6d; source 3), and
  * where those for its memory on demand (on-demand.ts) and for that of peers (residency.ts) are
  * listed.
  *
@@ -28,6 +28,7 @@ import { isHostRange } from '../host/ranges.ts'
 import * as seen from '../queues/look.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
+import { watchBatches } from './batch-notices.ts'
 import { type Call, get64, type Handler, put64 } from './call.ts'
 import {
   deregisterOnDemand,
@@ -54,6 +55,7 @@ export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>
   [mad.ATTRIBUTE_QUEUE_LOCK]: [mad.METHOD_SET, lockQueue],
   [mad.ATTRIBUTE_QUEUE_RELEASE]: [mad.METHOD_SET, releaseQueue],
   [mad.ATTRIBUTE_RING]: [mad.METHOD_SET, ring],
+  [mad.ATTRIBUTE_BATCH_NOTICES]: [mad.METHOD_SET, watchBatches],
   [mad.ATTRIBUTE_ON_DEMAND]: [mad.METHOD_SET, registerOnDemand],
   [mad.ATTRIBUTE_MAP]: [mad.METHOD_SET, mapPages],
   [mad.ATTRIBUTE_UNMAP]: [mad.METHOD_SET, unmapPages],

@@ -9,7 +9,8 @@
  *   pages say it.
  * - From then on its key names nothing, and nothing that was begun stores into it: what was under
  *   way is refused on its queue pair, as by a key that names nothing; what goes through the host's
- *   caches is in doubt. Ports publish it no more; who follows its state is told that it is gone.
+ *   caches is in doubt. Ports publish it no more; who follows its state, or is told what is stored
+ *   there, is told that it is gone.
  * - Its room is free again when it is filled with zeros (region-job.ts), and not before. A lane
  *   that still names it is void, also at the next start: its identity is never given again. One
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
@@ -17,6 +18,7 @@
 
 import { isBatchOpen } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
+import { endWatchedRegion } from '../batch/notices.ts'
 import { isArmed } from '../board/context.ts'
 import { type Fault, KEY, NOT_ARMED, PASS, REQUEST } from '../board/fault.ts'
 import { BURST_FRAMES, LANES, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
@@ -88,6 +90,7 @@ function endRegion(state: ManageContext, region: Region): void {
     const { queue, batch } = hostWork.batches[i]!
     if (queue >= 0 && batch.region === region) abortCollected(state, queue)
   }
+  endWatchedRegion(state.batches.notices, region)
   endThrough(state, region)
   regionEnded(state, region, STATUS_ERROR)
   for (const service of connections.services) {

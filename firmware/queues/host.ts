@@ -14,6 +14,7 @@
  *   looks has another number.
  */
 
+import { clearNotices } from '../batch/notices.ts'
 import { copy, resultOf, run, runAll } from '../board/command-list.ts'
 import { count } from '../board/context.ts'
 import { DMA, type Fault, HEADER_PAGE, PASS } from '../board/fault.ts'
@@ -100,6 +101,7 @@ function dropHost(state: ServeContext): void {
   drain(state)
   endAllOnDemand(state)
   dropHostWork(state)
+  clearNotices(state.batches.notices)
   clearTimers(host)
   clearContexts(host.contexts)
   clearPending(host.pending)

@@ -100,6 +100,7 @@ export const ATTRIBUTE_QUEUE_WRITE = 0x0069
 export const ATTRIBUTE_QUEUE_LOCK = 0x006a
 export const ATTRIBUTE_QUEUE_RELEASE = 0x006b
 export const ATTRIBUTE_RING = 0x006c
+export const ATTRIBUTE_BATCH_NOTICES = 0x006d
 export const ATTRIBUTE_ON_DEMAND = 0x0070
 export const ATTRIBUTE_MAP = 0x0071
 export const ATTRIBUTE_UNMAP = 0x0072
@@ -551,6 +552,23 @@ export const QUEUE_LOCK_POINTER = 8
 export const RING_COUNT = 0
 export const RING_FIRST = 8
 export const RING_MAX = 16
+
+/*
+ * BATCH_NOTICES (SET): what batches store into a region is told in a completion queue, which is for
+ *                   that alone (host/element.ts); asked again, it is told as asked then.
+ *                   0 region id u32    4 completion queue u32
+ *                   8 each u8: 0 nothing any more, 1 what a burst of a batch stored, 2 each record
+ *                  12 records missed before u32, and    16 the newest sequence u64 so far: answer
+ */
+export const NOTICES_REGION = 0
+export const NOTICES_QUEUE = 4
+export const NOTICES_EACH = 8
+export const NOTICES_MISSED = 12
+export const NOTICES_SEQUENCE = 16
+/** Who is told: nobody, of bursts, of records. */
+export const NOTICES_NONE = 0
+export const NOTICES_BURST = 1
+export const NOTICES_RECORD = 2
 
 /*
  * Memory of the host whose pages come and go (source 5). A page is 4096 bytes; a frame is where one

@@ -12,7 +12,7 @@
 import { PAGE_BYTES, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { putU64 } from '../base/wide.ts'
+import { putU64, u64 } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
 import { bodyOf } from '../control/body.ts'
 import type { Granted, Management } from '../control/management.ts'
@@ -266,6 +266,22 @@ export class Control implements QueueCalls {
     )
     const what = `the status of memory, from block ${first} on`
     return this.call(what, mad.METHOD_GET, mad.ATTRIBUTE_RESIDENCY, body)
+  }
+
+  /** Has the card tell of what batches store into a region (NOTICES_*); or ends that. */
+  async batchNotices(
+    region: number,
+    queue: number,
+    each: number,
+  ): Promise<{ readonly missed: number; readonly sequence: bigint }> {
+    const body = bodyOf([mad.NOTICES_REGION, region], [mad.NOTICES_QUEUE, queue])
+    body[mad.NOTICES_EACH] = each
+    const what = `tell of batches into region ${region}`
+    const answer = await this.set(what, mad.ATTRIBUTE_BATCH_NOTICES, body)
+    return {
+      missed: u32(answer, mad.NOTICES_MISSED),
+      sequence: u64(answer, mad.NOTICES_SEQUENCE),
+    }
   }
 
   private set(

@@ -27,6 +27,7 @@ import {
   type Way,
   type WireCounts,
 } from '../way/way.ts'
+import { type CardBatchWatch, watchBatches } from './batch-watch.ts'
 import { peerOf } from './control.ts'
 import type { DatagramHandler, PcieDevice } from './device.ts'
 import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
@@ -41,10 +42,12 @@ export class PcieWay implements Way {
   readonly counts: WireCounts = blankWireCounts()
   readonly batchBytesMax: number = BATCH_ELEMENT_BYTES_MAX
   onDatagram: Way['onDatagram'] = null
+  readonly watchBatches?: NonNullable<Way['watchBatches']>
   private readonly device: PcieDevice
   private readonly peer: Endpoint | null
   private readonly owned: boolean
   private readonly queues = new Set<PcieJobQueue>()
+  private readonly watches = new Set<CardBatchWatch>()
   private readonly take: DatagramHandler = (bytes, at, length, from) => {
     if (this.believes(from)) this.onDatagram?.(bytes, at, length)
   }
@@ -57,6 +60,14 @@ export class PcieWay implements Way {
     this.peer = peer
     this.owned = owned
     device.onDatagram.add(this.take)
+    if (peer !== null) return
+    this.watchBatches = async (region, listener, options) => {
+      await reopenDevice(device)
+      for (const one of this.watches) if (one.ended) this.watches.delete(one)
+      const watch = await watchBatches(device, region, listener, options)
+      this.watches.add(watch)
+      return watch
+    }
   }
 
   private believes(from: Endpoint | null): boolean {
@@ -161,6 +172,7 @@ export class PcieWay implements Way {
   close(): void {
     this.device.onDatagram.delete(this.take)
     for (const queue of this.queues) queue.close()
+    for (const watch of this.watches) watch.end().catch(() => {})
     if (this.owned) this.device.close()
   }
 }

@@ -13,6 +13,7 @@ import {
   checkBytes,
   checkFields,
   DURATION,
+  FUNCTION,
   integer,
   type Kinds,
   OBJECT,
@@ -29,6 +30,12 @@ import type { Connection } from '../link/connection.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../link/slot-image.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
 import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
+import {
+  type BatchListener,
+  type BatchWatch,
+  type BatchWatchOptions,
+  checkBatchWatch,
+} from '../way/batch-notices.ts'
 import { type Outcome, quietly } from '../way/chain.ts'
 import { DURABILITY, type Durability, waitFor } from '../way/durability.ts'
 import { GUARD, guardFor } from '../way/guard.ts'
@@ -212,6 +219,23 @@ export class Region {
       throw new ArgumentError(`${what}: ${how}`)
     }
     return new Batch({ connection, open, wait, check }, options)
+  }
+
+  /**
+   * Has the card of this host tell what batches of others have stored into the region (S1-M10). It
+   * is told only what is durable. Rejects with PERDURE_ARGUMENT where the DPU is not the local
+   * card, or somebody is told already; and with RefusedError.
+   */
+  onBatch(listener: BatchListener, options: BatchWatchOptions = {}): Promise<BatchWatch> {
+    return quietly(async () => {
+      this.checkOpen()
+      check('listener', listener, FUNCTION)
+      checkBatchWatch(options)
+      const { watchBatches } = this.connection.way
+      if (watchBatches !== undefined) return await watchBatches(this.open.info, listener, options)
+      const what = `batches into '${this.name}': a card tells its own host of them alone`
+      throw new ArgumentError(`${what}; connect there, to the local card`)
+    })
   }
 
   /**

@@ -12,6 +12,7 @@
 
 import type { RequesterCounts } from '../../firmware/transport/requester.ts'
 import type { DatagramWay, Granted, Management } from '../control/management.ts'
+import type { WatchBatches } from './batch-notices.ts'
 import type { Inbox, Notices } from './inbox.ts'
 import type { Job } from './jobs.ts'
 import type { VerbsWay } from './verbs-way.ts'
@@ -98,6 +99,8 @@ export interface Way extends DatagramWay {
   openQueue(management: Management, options: QueueOptions): Promise<JobQueue>
   /** What the verbs need of it. */
   openVerbs(options: VerbsOptions): VerbsWay
+  /** Where the DPU is the card of this host: it tells of the batches of others. */
+  readonly watchBatches?: WatchBatches
   /** As of Wire. */
   seek?(): void
   close(): void

@@ -206,6 +206,7 @@ const GOOD: Record<string, Good> = {
   ...rowsOf('Region', () => b.region, {
     persist: [0, bytes(), {}],
     batch: [{}],
+    onBatch: [() => {}, {}],
     write: [0, bytes()],
     read: [0],
     readCopies: [0],

@@ -6,7 +6,7 @@
  *   written, is not there yet (fault H2). Each is read once, in order.
  * - The consumer pointer is in zone 3 after each poll, before the completions are handed out.
  * - What the card will never complete is completed here, as flushed, behind what it did complete.
- * - A completion of no element that is known is counted and dropped.
+ * - A completion of no element that is known is counted and dropped; a notice is of none.
  */
 
 import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
@@ -39,6 +39,8 @@ export class CompletionQueue {
   ghosts = 0
   /** Called once after `arm`, when there is something to poll, or the queue has ended. */
   onReady: () => void = () => {}
+  /** Takes notices, which are of no element, when the queue is dispatched. */
+  onNotice: (completion: Completion) => void = () => {}
   /** Told of each `arm`: to watch that it arrives. */
   onArmed: () => void = () => {}
   private readonly ground: QueueGround
@@ -159,7 +161,10 @@ export class CompletionQueue {
     this.onReady = () => {
       for (let more = true; more; ) {
         const completions = this.poll(DISPATCHED)
-        for (const completion of completions) completion.element?.done?.(completion)
+        for (const completion of completions) {
+          if (completion.opcode === el.CQE_NOTICE) this.onNotice(completion)
+          else completion.element?.done?.(completion)
+        }
         more = completions.length > 0
         if (!more && this.ended === null) {
           this.arm()
@@ -205,6 +210,10 @@ export class CompletionQueue {
     const bytes = this.ground.memory.load(at, UNIT_BYTES)
     this.taken = plus(this.taken, 1)
     const view = new DataView(bytes.buffer, bytes.byteOffset)
+    if (bytes[el.CQE_OPCODE] === el.CQE_NOTICE) {
+      this.read.push(readEntry(bytes, view, null))
+      return true
+    }
     const queue = view.getUint32(el.CQE_QUEUE, true)
     const unit = view.getUint32(el.CQE_UNIT, true)
     const pointer = view.getUint32(el.CQE_POINTER, true)
@@ -275,7 +284,11 @@ interface Flushed {
   readonly element: QueueElement | Receive
 }
 
-function readEntry(bytes: Uint8Array, view: DataView, element: QueueElement | Receive): Completion {
+function readEntry(
+  bytes: Uint8Array,
+  view: DataView,
+  element: QueueElement | Receive | null,
+): Completion {
   return {
     queue: view.getUint32(el.CQE_QUEUE, true),
     unit: view.getUint32(el.CQE_UNIT, true),

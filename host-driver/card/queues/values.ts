@@ -63,10 +63,10 @@ export interface Completion {
   /** Queue of the element, and number of its first unit. */
   readonly queue: number
   readonly unit: number
-  /** The element itself; null if it is not known any more: it was told of its end before. */
+  /** The element itself; null of a notice, and if it is known no more: its end was told before. */
   readonly element: QueueElement | Receive | null
   readonly status: WcName
-  /** RequestKind, WQE_NOP or WQE_RECEIVE. */
+  /** RequestKind, WQE_NOP or WQE_RECEIVE; or CQE_NOTICE, whose fields element.ts has. */
   readonly opcode: number
   /** Of firmware/host/element.ts: WITH_IMMEDIATE, DURABLE, RECEIVED and so on. */
   readonly flags: number

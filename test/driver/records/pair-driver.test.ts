@@ -112,7 +112,7 @@ test('S1-M2: records are persisted into other regions, and copies written into p
   expect(await codeOf(() => way.dpu.provision({ ...shape, placement: 'bypass' }))).toBe('REQUEST')
 })
 
-test('S1-M2: another DPU offers no pair region: its copies are written where they lie', async () => {
+test('S1-M2: another DPU offers no pair region: copies are written where they lie', async () => {
   const network = new Network({ seed: SEED })
   for (const number of [2, 3]) await network.addDpu(number, { engine: 'node' })
   network.clock.start()

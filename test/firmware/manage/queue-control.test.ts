@@ -56,6 +56,7 @@ const HOST_CALLS: Readonly<Record<string, number>> = {
   QUEUE_LOCK: mad.ATTRIBUTE_QUEUE_LOCK,
   QUEUE_RELEASE: mad.ATTRIBUTE_QUEUE_RELEASE,
   RING: mad.ATTRIBUTE_RING,
+  BATCH_NOTICES: mad.ATTRIBUTE_BATCH_NOTICES,
 }
 
 function queuesPage(host: CardHost): Uint8Array {

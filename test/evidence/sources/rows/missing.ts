@@ -3,6 +3,8 @@
 import type { Row } from '../row.ts'
 
 const COMMIT = 'firmware/commit/commit.ts'
+const BATCH_NOTICES_TEST = 'test/firmware/batch/batch-notices.test.ts'
+const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const CONNECT_DEPTHS_TEST = 'test/firmware/connect/connect-depths.test.ts'
 const COPIES = 'firmware/medium/copies.ts'
 const DEPTHS = 'firmware/transport/depths.ts'
@@ -69,5 +71,14 @@ export const MISSING: readonly Row[] = [
     replace: '0',
     test: QUEUES_TRUST_TEST,
     title: 'S1-M8: a plausible pointer saves exactly one read per ring, of zone 3',
+  },
+  {
+    id: 'S1-M10',
+    broken: 'the host of the target is told nothing',
+    file: BATCH_STATUS,
+    find: 'if (notices.watched > 0) noteStored(notices, batch, item)',
+    replace: '',
+    test: BATCH_NOTICES_TEST,
+    title: 'S1-M10: per record, of each one, with slot, sequence, operation and client',
   },
 ]
