@@ -54,6 +54,7 @@ export {
   dualWrite,
 } from './records/dual-write.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './records/region.ts'
+export type { OtherOptions, Place } from './status/alternatives.ts'
 export type {
   BlockGroup,
   BlockState,

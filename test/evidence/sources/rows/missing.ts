@@ -2,6 +2,8 @@
 
 import type { Row } from '../row.ts'
 
+const ALTERNATIVES = 'host-driver/status/alternatives.ts'
+const ALTERNATIVES_TEST = 'test/driver/status/alternatives.test.ts'
 const CONNECT_DEPTHS_TEST = 'test/firmware/connect/connect-depths.test.ts'
 const COPIES = 'firmware/medium/copies.ts'
 const DEPTHS = 'firmware/transport/depths.ts'
@@ -47,5 +49,14 @@ export const MISSING: readonly Row[] = [
     replace: '0',
     test: QUEUES_TRUST_TEST,
     title: 'S1-M8: a plausible pointer saves exactly one read per ring, of zone 3',
+  },
+  {
+    id: 'S1-M11',
+    broken: 'a requester chooses within its region only',
+    file: ALTERNATIVES,
+    find: 'if (there !== null) return { region, range: there }',
+    replace: 'if (there !== null && region === own) return { region, range: there }',
+    test: ALTERNATIVES_TEST,
+    title: 'S1-M11: the same range of a mirror on another DPU, only while it is ready',
   },
 ]
