@@ -55,6 +55,7 @@ export {
 } from './records/dual-write.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './records/region.ts'
 export type { OtherOptions, Place } from './status/alternatives.ts'
+export type { MemoryUse, WatchOptions } from './status/criteria.ts'
 export type {
   BlockGroup,
   BlockState,
@@ -63,7 +64,7 @@ export type {
   SlotRange,
   StatusPhase,
 } from './status/residency-status.ts'
-export type { Watch, WatchOptions } from './status/watch.ts'
+export type { Watch } from './status/watch.ts'
 export {
   type AgentControl,
   type AgentQueues,

@@ -27,8 +27,9 @@ import type { RegionInfo } from '../control/part.ts'
 import type { Connection } from '../link/connection.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../link/slot-image.ts'
 import { Alternatives, type OtherOptions, type Place } from '../status/alternatives.ts'
+import type { WatchOptions } from '../status/criteria.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
-import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
+import { READY_KINDS, type Watch } from '../status/watch.ts'
 import { type Outcome, quietly } from '../way/chain.ts'
 import { DURABILITY, type Durability, waitFor } from '../way/durability.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
@@ -268,7 +269,7 @@ export class Region {
    * (P5-30). Resolves when their status was told. Reads then wait, at most for the prefetch time,
    * for records that are not; what is persisted leaves at once, in the order of the calls.
    */
-  watch(options: WatchOptions = {}): Promise<Watch<SlotRange>> {
+  watch(options: WatchOptions<SlotRange> = {}): Promise<Watch<SlotRange>> {
     return quietly(async () => {
       this.checkOpen()
       const { connection, open } = this

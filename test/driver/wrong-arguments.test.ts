@@ -76,6 +76,8 @@ async function verbsOf({ verbs }: Dpu): Promise<VerbsParts> {
   return { pd, mr, cq, qp }
 }
 
+const GROUPS = { groups: { index: [{ offset: 0, length: 8 }] } }
+
 let b: Bench
 let calls: readonly Call[] = []
 
@@ -88,7 +90,7 @@ beforeAll(async () => {
   await dpu.format()
   const region = await dpu.provision({ name: 'r', slots: 4, capacity: 64 })
   const log = await dpu.provisionBytes({ name: 'log', length: 65_536 })
-  b = { way, dpu, region, log, watch: await log.watch(), ...(await verbsOf(dpu)) }
+  b = { way, dpu, region, log, watch: await log.watch(GROUPS), ...(await verbsOf(dpu)) }
 })
 
 afterAll(async () => {
@@ -245,6 +247,7 @@ const GOOD: Record<string, Good> = {
   }),
   ...rowsOf('ResidencyStatus', () => b.watch.status, {
     stateOf: [0],
+    group: ['index'],
     isReady: [range],
     otherReady: [range],
   }),
