@@ -66,6 +66,8 @@ export type {
   ReadRecord,
   Region,
 } from './records/region.ts'
+export type { OtherOptions, Place } from './status/alternatives.ts'
+export type { MemoryUse, WatchOptions } from './status/criteria.ts'
 export type {
   BlockGroup,
   BlockState,
@@ -74,7 +76,7 @@ export type {
   SlotRange,
   StatusPhase,
 } from './status/residency-status.ts'
-export type { Watch, WatchOptions } from './status/watch.ts'
+export type { Watch } from './status/watch.ts'
 export {
   type AgentControl,
   type AgentQueues,

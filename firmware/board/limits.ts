@@ -234,6 +234,9 @@ export const PAGES_AT_ONCE = 17
 export const ASSOCIATIONS = 32
 export const ASSOCIATED_BLOCKS = 4096
 
+/** Bytes per second that the notices of one of them may take, unless it says that it bears less. */
+export const NOTICE_BYTES_PER_S: number = 2 ** 20
+
 /** Associations of our own host with memory of peers, and how long a hint of it counts, µs. */
 export const WATCHES = 16
 export const HINTED_US = 250

@@ -16,6 +16,7 @@ import * as el from '../host/element.ts'
 import type { Element } from '../host/host.ts'
 import type { HostContext } from '../host/host-state.ts'
 import type { HostPair, Posting } from '../host/work.ts'
+import { sayBounds } from '../residency/wish.ts'
 import { beginWatch, endWatch, findWatch, isVain, takeSize } from '../status/hearing.ts'
 import { ASSOCIATE, BLOCK_SIZE, PREFETCH_HINT, type Request } from '../transport/requester.ts'
 import { BSETH_BYTES, readBseth, SIZE_REFUSED, writeBseth } from '../wire/block-size.ts'
@@ -42,7 +43,10 @@ export function describeStatus(
     endWatch(state, pair, element.rkey)
   } else if (opcode === ASSOCIATE) {
     const { rkey, addressHigh, addressLow, length } = element
-    if (beginWatch(state, pair, rkey, addressHigh, addressLow, length)) return
+    if (beginWatch(state, pair, rkey, addressHigh, addressLow, length)) {
+      sayBounds(findWatch(state, pair, rkey)!.blocks, bseth)
+      return
+    }
     posting.unheard = true
     bseth.optIn = false
     bseth.optOut = true

@@ -20,6 +20,7 @@
 import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../board/limits.ts'
 import { ASSOCIATION_BYTES } from '../board/memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
+import { beginMeter, createMeter, heldUntilUs, type Meter } from './meter.ts'
 
 /** Its place is free; it lives; it waits for the end of a message, and then its place is free. */
 export const FREE = 0
@@ -43,6 +44,9 @@ export interface Association {
   sizeLog2: number
   blocks: number
   wishLog2: number
+  /** Sizes that it says it takes, log2: no other is offered by ourselves; 0 is any. */
+  leastLog2: number
+  mostLog2: number
   /** A size was agreed; without that the block is the whole. */
   committed: boolean
 
@@ -83,6 +87,9 @@ export interface Association {
   /** A kind of notice without blocks that is to be sent, or 0. */
   endKind: number
 
+  /** What its notices take of the network, and may take. */
+  readonly meter: Meter
+
   /** For the choice of another size (size.ts). */
   edges: number
   calmWindows: number
@@ -111,6 +118,8 @@ function createAssociation(index: number, memory: ArrayBuffer, at: number): Asso
     sizeLog2: 0,
     blocks: 0,
     wishLog2: 0,
+    leastLog2: 0,
+    mostLog2: 0,
     committed: false,
     optedIn: false,
     outage: 0,
@@ -132,6 +141,7 @@ function createAssociation(index: number, memory: ArrayBuffer, at: number): Asso
     promised: false,
     currentAt: -1,
     endKind: 0,
+    meter: createMeter(),
     edges: 0,
     calmWindows: 0,
     windowEndUs: Infinity,
@@ -160,6 +170,9 @@ export function beginAssociation(
   a.threshold = 0
   a.maximum = 1
   a.wishLog2 = wholeLog2
+  a.leastLog2 = 0
+  a.mostLog2 = 0
+  beginMeter(a.meter, 0)
   a.currentAt = -1
   a.promised = false
   a.endKind = 0
@@ -340,22 +353,29 @@ function dropNews(a: Association, kind: number): void {
 
 /**
  * When something is to be told, µs: now or earlier, later, or Infinity. Changes begin their period
- * by being seen here.
+ * by being seen here, and wait for the budget of notices; what was asked for, or says why nothing
+ * more is told, does not.
  */
 export function tellsAtUs(a: Association, nowUs: number): number {
   if (a.life !== LIVE) return Infinity
   if (a.endKind !== 0) return nowUs
   if (a.outage !== 0 || a.stale) return Infinity
-  if (a.currentAt >= 0 || a.promised) return nowUs
+  if (a.currentAt >= 0) return nowUs
+  const heldUs = heldUntilUs(a.meter)
+  if (a.promised) return laterOf(nowUs, heldUs)
   if (!a.optedIn) return Infinity
   if (a.dirty > 0 && a.dueUs === Infinity) a.dueUs = nowUs + a.periodUs
-  if (a.threshold > 0 && a.actions > a.threshold && a.dirty > 0) return nowUs
+  if (a.threshold > 0 && a.actions > a.threshold && a.dirty > 0) return laterOf(nowUs, heldUs)
   if (a.dueUs <= nowUs && a.dirty === 0) {
     // It went there and back within the period.
     a.dueUs = Infinity
     a.actions = 0
   }
-  return a.dueUs
+  return laterOf(a.dueUs, heldUs)
+}
+
+function laterOf(one: number, other: number): number {
+  return one > other ? one : other
 }
 
 /** Nothing was seen of this size yet. */

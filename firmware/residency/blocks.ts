@@ -11,12 +11,22 @@
  *   ready, one down when it ceases to be, and untouched by what is told twice (P5-13). Its flag is
  *   set as soon as a member is told not to be in memory, and stays until the counter says that all
  *   are (P5-14).
+ * - Groups are runs of blocks, and sets of one use that somebody named (named-groups.ts): both go
+ *   by these rules.
  * - None of it is permission: a block that is believed to be ready may not be, and is then merely
  *   slow (X-6).
  * - Memory is taken once, by `createBlocks`.
  */
 
 import { BLOCK_NOT_READY, BLOCK_READY } from '../wire/memory-status.ts'
+import {
+  clearNamed,
+  countNamed,
+  type NamedGroups,
+  namedCame,
+  namedWent,
+  placeNamed,
+} from './named-groups.ts'
 import { mostLog2, PAGE_LOG2 } from './size.ts'
 
 /** State of a block of which nothing was told since everything was forgotten. */
@@ -33,6 +43,8 @@ export interface BlockCounts {
   notices: number
   stale: number
   gaps: number
+  /** Bytes of the frames of those that were taken. */
+  noticeBytes: number
   /** How often everything was forgotten, and how often the current status was asked for. */
   forgotten: number
   asked: number
@@ -63,6 +75,10 @@ export interface Blocks {
   groups: number
   readonly groupReady: Uint32Array
   readonly groupFlags: Uint8Array
+  /** Groups of blocks that are of one use, or null where none were named. */
+  named: NamedGroups | null
+  /** The coarsest size that is taken of an offer, log2; 0 is any. */
+  coarsestLog2: number
   /** Until when a hint for a block counts, µs; 0 where there is none. */
   hintedUntilUs: Float64Array
   /** The run of blocks that `nextHintedBlocks` found. */
@@ -96,6 +112,7 @@ export function createBlocks(capacity: number, groupBlocks: number): Blocks {
       notices: 0,
       stale: 0,
       gaps: 0,
+      noticeBytes: 0,
       forgotten: 0,
       asked: 0,
       hints: 0,
@@ -112,6 +129,8 @@ export function createBlocks(capacity: number, groupBlocks: number): Blocks {
     groups: 0,
     groupReady: new Uint32Array(Math.ceil(capacity / groupBlocks)),
     groupFlags: new Uint8Array(Math.ceil(capacity / groupBlocks)),
+    named: null,
+    coarsestLog2: 0,
     hintedUntilUs: new Float64Array(capacity),
     hintFirst: 0,
     hintCount: 0,
@@ -173,6 +192,7 @@ function regroup(b: Blocks): void {
   b.groupReady.fill(0, 0, b.groups)
   b.groupFlags.fill(0, 0, b.groups)
   b.ready = 0
+  if (b.named !== null) regroupNamed(b, b.named)
   for (let block = 0; block < b.count; block++) {
     const group = Math.floor(block / b.groupBlocks)
     if (b.states[block] === BLOCK_READY) {
@@ -181,6 +201,15 @@ function regroup(b: Blocks): void {
     } else if (b.states[block] === BLOCK_NOT_READY) {
       b.groupFlags[group] = 1
     }
+  }
+}
+
+function regroupNamed(b: Blocks, named: NamedGroups): void {
+  placeNamed(named, b.length, b.sizeLog2)
+  clearNamed(named)
+  for (let block = 0; block < b.count; block++) {
+    const state = b.states[block]!
+    if (state !== BLOCK_UNKNOWN) countNamed(named, block, state === BLOCK_READY)
   }
 }
 
@@ -200,10 +229,12 @@ export function setBlock(b: Blocks, block: number, ready: boolean): void {
     b.ready++
     b.groupReady[group]!++
     if (b.groupReady[group] === groupSize(b, group)) b.groupFlags[group] = 0
+    if (b.named !== null) namedCame(b.named, block)
     b.revision++
   } else if (!ready && before !== BLOCK_NOT_READY) {
     b.states[block] = BLOCK_NOT_READY
     b.groupFlags[group] = 1
+    if (b.named !== null) namedWent(b.named, block, before === BLOCK_READY)
     b.revision++
     if (before !== BLOCK_READY) return
     b.ready--

@@ -41,6 +41,7 @@ import {
   resize,
   setBytes,
 } from './blocks.ts'
+import { noticeBytes } from './meter.ts'
 
 /** What became of a notice. */
 export const NOTICE_TAKEN = 0
@@ -65,8 +66,9 @@ export function isNotice(mseth: Mseth, bytes: Uint8Array, at: number, length: nu
   if (mseth.reserved !== 0 || mseth.blockSizeLog2 > SIZE_LOG2_MAX) return false
   if (mseth.kind < STATUS_CHANGE || mseth.kind > STATUS_HEALTH) return false
   if (mseth.kind >= STATUS_ERROR) return mseth.entries === 0 && length === 0
-  if (mseth.form === FORM_BITMAP) return length === Math.ceil(mseth.entries / 8)
-  if (mseth.form !== FORM_LIST || length !== mseth.entries * ENTRY_BYTES) return false
+  if (length !== entryBytes(mseth)) return false
+  if (mseth.form === FORM_BITMAP) return true
+  if (mseth.form !== FORM_LIST) return false
   for (let i = 0; i < mseth.entries; i++) {
     if (bytes[at + i * ENTRY_BYTES + 4]! > BLOCK_READY) return false
   }
@@ -101,8 +103,15 @@ export function takeNotice(
   if (b.health !== mseth.health) b.revision++
   b.health = mseth.health
   b.counts.notices++
+  b.counts.noticeBytes += noticeBytes(entryBytes(mseth))
   takeKind(b, mseth, bytes, at, nowUs)
   return NOTICE_TAKEN
+}
+
+/** Bytes of the entries. */
+function entryBytes(mseth: Mseth): number {
+  if (mseth.form === FORM_BITMAP) return Math.ceil(mseth.entries / 8)
+  return mseth.entries * ENTRY_BYTES
 }
 
 /**

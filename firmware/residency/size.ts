@@ -7,14 +7,18 @@
  * page, and none is larger than it takes to be the whole of what was associated. Between these two,
  * a requester gets exactly what it wishes; else it is offered the nearest size that there is.
  *
- * The responder looks back over windows of time: many edges in one ask for coarser blocks, since
- * every edge is told over the network; few, window after window, for finer ones, down to the wish.
+ * The responder looks back over windows of time. Many edges in one, or notices that take most of
+ * their budget, ask for coarser blocks, since every edge is told over the network. Few of both,
+ * window after window, ask for finer ones, down to the wish. What it suggests or offers by itself
+ * is among the sizes that the requester says it takes, so far as there are such (S1-M12); what the
+ * requester asks for by name is judged by what there is alone.
  */
 
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../board/limits.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
 import type { Association } from './association.ts'
 import { clearWatch } from './association.ts'
+import { clearWindow, isLittle, isMuch } from './meter.ts'
 
 /** A page, log2 of bytes. */
 export const PAGE_LOG2: number = Math.log2(PAGE_BYTES)
@@ -47,6 +51,34 @@ export function suggestedLog2(length: number): number {
   return log2Within(length, SUGGESTED_BLOCKS)
 }
 
+/** Likewise, to that one: among the sizes that it says it takes. */
+export function suggestedFor(a: Association): number {
+  const least = nearestLog2(a.length, a.leastLog2 === 0 ? PAGE_LOG2 : a.leastLog2)
+  const most = coarsestFor(a)
+  const size = suggestedLog2(a.length)
+  if (size > most) return most
+  return size < least ? least : size
+}
+
+/** The coarsest size that it is offered. */
+function coarsestFor(a: Association): number {
+  return nearestLog2(a.length, a.mostLog2 === 0 ? mostLog2(a.length) : a.mostLog2)
+}
+
+/** The finest that it is offered: its wish, or a coarser one if it takes no finer. */
+function finestFor(a: Association): number {
+  return a.leastLog2 > a.wishLog2 ? a.leastLog2 : a.wishLog2
+}
+
+/** Sizes above this are no sizes, log2. */
+const SIZE_LOG2_MAX = 63
+
+/** Can somebody take sizes from one to the other (log2; 0 is any)? */
+export function areBounds(leastSaid: number, mostSaid: number): boolean {
+  if (leastSaid > SIZE_LOG2_MAX || mostSaid > SIZE_LOG2_MAX) return false
+  return mostSaid === 0 || leastSaid <= mostSaid
+}
+
 function log2Within(length: number, blocks: number): number {
   let log2 = PAGE_LOG2
   while (blocks * 2 ** log2 < length) log2 += 1
@@ -75,18 +107,24 @@ export function offerFor(a: Association, nowUs: number): number {
   if (!a.committed || !a.optedIn || a.outage !== 0) return 0
   if (a.offerLog2 === 0 && nowUs >= a.windowEndUs) judgeWindow(a, nowUs)
   const watched = a.edges > 0 || a.sizeLog2 > a.wishLog2
-  if (a.windowEndUs === Infinity && watched) a.windowEndUs = nowUs + WINDOW_US
+  if (a.windowEndUs === Infinity && watched) {
+    a.windowEndUs = nowUs + WINDOW_US
+    clearWindow(a.meter)
+  }
   return nowUs < a.quietUntilUs ? 0 : a.offerLog2
 }
 
 function judgeWindow(a: Association, nowUs: number): void {
-  const { edges } = a
+  const { edges, meter } = a
+  const isBusy = edges >= EDGES_MANY || isMuch(meter, WINDOW_US)
+  const isCalm = edges <= EDGES_FEW && isLittle(meter, WINDOW_US)
   a.edges = 0
+  clearWindow(meter)
   a.windowEndUs = nowUs + WINDOW_US
-  a.calmWindows = edges <= EDGES_FEW ? a.calmWindows + 1 : 0
-  if (edges >= EDGES_MANY && a.sizeLog2 < mostLog2(a.length)) {
+  a.calmWindows = isCalm ? a.calmWindows + 1 : 0
+  if (isBusy && a.sizeLog2 < coarsestFor(a)) {
     a.offerLog2 = a.sizeLog2 + 1
-  } else if (a.calmWindows >= CALM_WINDOWS && a.sizeLog2 > a.wishLog2) {
+  } else if (a.calmWindows >= CALM_WINDOWS && a.sizeLog2 > finestFor(a)) {
     a.offerLog2 = a.sizeLog2 - 1
   } else if (edges === 0 && a.sizeLog2 === a.wishLog2) {
     a.windowEndUs = Infinity

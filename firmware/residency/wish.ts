@@ -40,6 +40,31 @@ function canTake(b: Blocks, sizeLog2: number): boolean {
   return sizeLog2 >= leastTaken(b) && sizeLog2 <= mostLog2(b.length)
 }
 
+/**
+ * The coarsest size that we take of an offer. What is in force may be coarser, where there was no
+ * finer one; then it is that, so that we never insist on a size that there is not.
+ */
+function mostOffered(b: Blocks): number {
+  const most = mostLog2(b.length)
+  if (b.coarsestLog2 === 0) return most
+  const bound = b.coarsestLog2 > b.sizeLog2 ? b.coarsestLog2 : b.sizeLog2
+  return bound < most ? bound : most
+}
+
+/** Says the sizes that we take in an ASSOCIATE, and that they are said. */
+export function sayBounds(b: Blocks, bseth: Bseth): void {
+  const least = leastTaken(b)
+  if (!bseth.criteria) {
+    bseth.criteria = true
+    bseth.leastLog2 = 0
+    bseth.mostLog2 = 0
+    bseth.budgetLog2 = 0
+  }
+  if (bseth.leastLog2 < least) bseth.leastLog2 = least
+  if (bseth.mostLog2 !== 0 && bseth.mostLog2 < least) bseth.mostLog2 = least
+  b.coarsestLog2 = bseth.mostLog2
+}
+
 /** Takes the answer to an ASSOCIATE or BLOCK_SIZE of ours. */
 export function takeWishAnswer(b: Blocks, bseth: Bseth): number {
   if (bseth.status === SIZE_REFUSED) return ANSWER_REFUSED
@@ -56,11 +81,11 @@ export function takeWishAnswer(b: Blocks, bseth: Bseth): number {
  */
 export function answerProposal(b: Blocks, proposal: Bseth, answer: Bseth): void {
   const least = leastTaken(b)
-  const most = mostLog2(b.length)
+  const most = mostOffered(b)
   const size = proposal.blockSizeLog2
   answer.leastLog2 = least
   answer.mostLog2 = most
-  answer.commit = canTake(b, size)
+  answer.commit = size >= least && size <= most
   answer.status = answer.commit ? SIZE_GRANTED : SIZE_OFFERED
   answer.blockSizeLog2 = size < least ? least : size > most ? most : size
   if (answer.commit) resize(b, size)

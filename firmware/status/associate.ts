@@ -41,7 +41,16 @@ import {
   optIn,
   setSize,
 } from '../residency/association.ts'
-import { judgeWish, leastLog2, mostLog2, nearestLog2, PAGE_LOG2 } from '../residency/size.ts'
+import { beginMeter } from '../residency/meter.ts'
+import {
+  areBounds,
+  judgeWish,
+  leastLog2,
+  mostLog2,
+  nearestLog2,
+  PAGE_LOG2,
+  suggestedFor,
+} from '../residency/size.ts'
 import { beginFrame, endFrame, isWithheld, writeAck } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
@@ -116,15 +125,15 @@ export function repeatResidency(
   // The region may have ended since; the queue pair goes on, and has other regions.
   const a = fault === PASS ? findAssociation(state, qp, state.located.region!) : null
   if (asked.optOut) answerEnd()
-  else if (a === null || isEmpty(state, row)) answerRefusal()
+  else if (a === null || saysNothing(state, row)) answerRefusal()
   else answerWish(a, asked.blockSizeLog2)
   answerSize(state, qp, packet.psn, sizeAnswer)
   return DUPLICATE
 }
 
-/** Does it associate no bytes at all? */
-function isEmpty(state: WireState, row: OpcodeRow): boolean {
-  return row.opcode === ASSOCIATE && state.reth.length === 0
+/** Does it associate no bytes at all, or for somebody who takes no size? */
+function saysNothing(state: WireState, row: OpcodeRow): boolean {
+  return row.opcode === ASSOCIATE && (state.reth.length === 0 || !areCriteria())
 }
 
 /** Is it a question of ours: which is one, and about memory that the queue pair may read? */
@@ -160,7 +169,7 @@ function associate(
   }
   // The memory behind a relay is another card's to tell of; of no bytes there is nothing to tell.
   const own = region.placement !== PLACEMENT_RELAY && reth.length > 0
-  const a = own ? (found ?? takeAssociation(state, qp, region)) : null
+  const a = own && areCriteria() ? (found ?? takeAssociation(state, qp, region)) : null
   if (a === null) {
     answerRefusal()
     return
@@ -170,6 +179,7 @@ function associate(
   a.periodUs = asked.periodUs
   a.threshold = asked.threshold
   a.maximum = asked.maximum
+  takeCriteria(a)
   takeWish(a)
   takeFlags(state, a, region)
 }
@@ -191,6 +201,19 @@ function propose(state: ResidencyState, a: Association | null): void {
   if (a.sizeLog2 !== before && a.optedIn) askCurrent(a)
   if (asked.optIn) optIn(a)
   if (asked.current) askCurrent(a)
+}
+
+/** Are the sizes that it takes sizes at all? Without K they say nothing. */
+function areCriteria(): boolean {
+  return !asked.criteria || areBounds(asked.leastLog2, asked.mostLog2)
+}
+
+/** What the requester can do, and what it bears (S1-M12). */
+function takeCriteria(a: Association): void {
+  if (!asked.criteria) return
+  a.leastLog2 = asked.leastLog2
+  a.mostLog2 = asked.mostLog2
+  beginMeter(a.meter, asked.budgetLog2)
 }
 
 /** Puts the wish in force if it can be had, and composes the answer. */
@@ -225,12 +248,17 @@ function answerWish(a: Association, wish: number): void {
   const keeps = wish === 0 && a.committed
   sizeAnswer.status = keeps ? SIZE_GRANTED : judgeWish(a.length, wish)
   sizeAnswer.commit = sizeAnswer.status === SIZE_GRANTED
-  sizeAnswer.blockSizeLog2 = keeps ? a.sizeLog2 : nearestLog2(a.length, wish)
+  sizeAnswer.blockSizeLog2 = keeps ? a.sizeLog2 : answerTo(a, wish)
   sizeAnswer.leastLog2 = leastLog2(a.length)
   sizeAnswer.mostLog2 = mostLog2(a.length)
   sizeAnswer.maximum = a.maximum
   sizeAnswer.threshold = a.threshold
   sizeAnswer.periodUs = a.periodUs
+}
+
+/** The size that is granted or offered to who wishes that. */
+function answerTo(a: Association, wish: number): number {
+  return wish === 0 ? suggestedFor(a) : nearestLog2(a.length, wish)
 }
 
 /** Nothing is associated, as was asked for. */
@@ -239,7 +267,10 @@ function answerEnd(): void {
   sizeAnswer.status = SIZE_GRANTED
 }
 
-/** Nothing is associated: there is no room, no association, or nothing to be told. */
+/**
+ * Nothing is associated: there is no room, no association, nothing to be told, or no size that the
+ * requester takes.
+ */
 function answerRefusal(): void {
   clearBseth(sizeAnswer)
   sizeAnswer.status = SIZE_REFUSED

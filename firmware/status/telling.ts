@@ -47,6 +47,7 @@ import {
   tellsAtUs,
   unitChanged,
 } from '../residency/association.ts'
+import { noticeBytes, spend } from '../residency/meter.ts'
 import { composeNotice } from '../residency/notice.ts'
 import {
   judgeWish,
@@ -59,7 +60,13 @@ import {
 } from '../residency/size.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { BLOCK_SIZE, MEMORY_STATUS, type Request } from '../transport/requester.ts'
-import { BLOCK_SIZE_VERSION, BSETH_WORDS, SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
+import {
+  BLOCK_SIZE_VERSION,
+  BSETH_WORDS,
+  clearBseth,
+  SIZE_GRANTED,
+  SIZE_OFFERED,
+} from '../wire/block-size.ts'
 import {
   HEALTH_DEGRADED,
   HEALTH_FAILED,
@@ -210,7 +217,7 @@ function tellPeer(
   if (work === null) return now + ROOM_US
   a.underWay = true
   if (offer !== 0) sendOffer(a, initiator!, work, offer)
-  else sendNotice(state, a, region, initiator!, work)
+  else sendNotice(state, a, region, initiator!, work, now)
   return Infinity
 }
 
@@ -220,6 +227,7 @@ function sendNotice(
   region: Region,
   initiator: Initiator,
   work: Work,
+  now: number,
 ): void {
   const at = NOTICES_AT + a.index * NOTICE_BYTES
   const { pathMtu } = initiator.qp
@@ -227,6 +235,7 @@ function sendNotice(
   work.mseth.incarnation = state.incarnation
   work.mseth.health = healthOf(state, region)
   work.length = composeNotice(a, work.mseth, state.bytes, at, room)
+  spend(a.meter, noticeBytes(work.length), now)
   work.from = at
   work.solicited = false
   submit(initiator, work, MEMORY_STATUS, NOTICES, a.index)
@@ -239,6 +248,7 @@ function sendOffer(a: Association, initiator: Initiator, work: Work, offer: numb
   reth.vaLow = 0
   reth.rkey = a.rkey
   reth.length = 0
+  clearBseth(bseth)
   bseth.blockSizeLog2 = offer
   bseth.leastLog2 = leastLog2(a.length)
   bseth.mostLog2 = mostLog2(a.length)

@@ -6,7 +6,7 @@
  *   +--------+--------+--------+--------+
  *  0|VVVV4444|CIONrrrr| status |  block |
  *   +--------+--------+--------+--------+
- *  4|  least |  most  | align. | most-1 |
+ *  4|  least |  most  |K align.| most-1 |
  *   +--------+--------+--------+--------+
  *  8|             threshold             |
  *   +--------+--------+--------+--------+
@@ -16,6 +16,8 @@
  *   V version 1, then the length in words    block, least, most, align.: sizes, log2 of bytes
  *   C the size is in force from here on      I opt in to notices    O opt out of them
  *   N send the status as it is now           r reserved
+ *   K criteria are said: least and most are sizes that the requester takes, 0 is any, and instead
+ *     of the alignment stands a budget of notices, log2 of bytes per second, 0 is any
  *   most-1     notifications of one message at the most, less one
  *   threshold  with more memory actions than that a notice leaves at once; 0: the period counts
  *   period     µs that changes are collected: the lower twelve bits, times 2^E
@@ -23,7 +25,8 @@
  * Behind BTH and RETH in ASSOCIATE, which names key, address and length of what is associated;
  * behind BTH and RETH (key; address and length 0) in BLOCK_SIZE; behind BTH and AETH in the answer
  * to either. A size that was not committed is not in force: without agreement the block is the
- * whole of what was associated.
+ * whole of what was associated. K stands in ASSOCIATE, where its byte and those of the sizes said
+ * nothing before it was thought of: without K they still say nothing there.
  */
 
 import { putU16, putU32, u16, u32 } from './bytes.ts'
@@ -53,6 +56,9 @@ export const SIZE_REFUSED = 2
 /** The longest period that can be said, µs. */
 export const PERIOD_US_MAX: number = 4095 * 2 ** 15
 
+/** K, of the byte of the alignment. */
+export const BSETH_CRITERIA = 0x80
+
 const COMMIT = 0x80
 const OPT_IN = 0x40
 const OPT_OUT = 0x20
@@ -75,6 +81,9 @@ export interface Bseth {
   leastLog2: number
   mostLog2: number
   alignmentLog2: number
+  /** Least and most are sizes that the requester takes; and the bytes per second of notices. */
+  criteria: boolean
+  budgetLog2: number
   /** Notifications of one message, 1 to 256. */
   maximum: number
   threshold: number
@@ -97,6 +106,8 @@ export function blankBseth(): Bseth {
     leastLog2: 0,
     mostLog2: 0,
     alignmentLog2: 0,
+    criteria: false,
+    budgetLog2: 0,
     maximum: 256,
     threshold: 0,
     periodUs: 0,
@@ -117,6 +128,8 @@ export function clearBseth(into: Bseth): void {
   into.leastLog2 = 0
   into.mostLog2 = 0
   into.alignmentLog2 = 0
+  into.criteria = false
+  into.budgetLog2 = 0
   into.maximum = 1
   into.threshold = 0
   into.periodUs = 0
@@ -125,6 +138,7 @@ export function clearBseth(into: Bseth): void {
 /** Reads 16 bytes at `at`; the caller has checked that they are there. */
 export function readBseth(into: Bseth, bytes: Uint8Array, at: number): void {
   const flags = bytes[at + BSETH_FLAGS]!
+  const alignment = bytes[at + BSETH_ALIGNMENT]!
   const period = u16(bytes, at + BSETH_PERIOD)
   into.version = bytes[at + BSETH_VERSION]! >> 4
   into.words = bytes[at + BSETH_VERSION]! & 15
@@ -136,7 +150,9 @@ export function readBseth(into: Bseth, bytes: Uint8Array, at: number): void {
   into.blockSizeLog2 = bytes[at + BSETH_BLOCK_SIZE]!
   into.leastLog2 = bytes[at + BSETH_LEAST]!
   into.mostLog2 = bytes[at + BSETH_MOST]!
-  into.alignmentLog2 = bytes[at + BSETH_ALIGNMENT]!
+  into.criteria = alignment >= BSETH_CRITERIA
+  into.alignmentLog2 = into.criteria ? 0 : alignment
+  into.budgetLog2 = into.criteria ? alignment - BSETH_CRITERIA : 0
   into.maximum = bytes[at + BSETH_MAXIMUM]! + 1
   into.threshold = u32(bytes, at + BSETH_THRESHOLD)
   into.periodUs = (period & (2 ** MANTISSA_BITS - 1)) * 2 ** (period >> MANTISSA_BITS)
@@ -155,7 +171,8 @@ export function writeBseth(bytes: Uint8Array, at: number, from: Bseth): void {
   bytes[at + BSETH_BLOCK_SIZE] = from.blockSizeLog2
   bytes[at + BSETH_LEAST] = from.leastLog2
   bytes[at + BSETH_MOST] = from.mostLog2
-  bytes[at + BSETH_ALIGNMENT] = from.alignmentLog2
+  const { criteria, budgetLog2, alignmentLog2 } = from
+  bytes[at + BSETH_ALIGNMENT] = criteria ? BSETH_CRITERIA + budgetLog2 : alignmentLog2
   bytes[at + BSETH_MAXIMUM] = from.maximum - 1
   putU32(bytes, at + BSETH_THRESHOLD, from.threshold)
   putU16(bytes, at + BSETH_PERIOD, periodWord(from.periodUs))

@@ -11,11 +11,13 @@
 
 import { ArgumentError, PerdureError } from '../base/errors.ts'
 import { Gate } from '../base/gate.ts'
-import { checkBytes, checkFields, SIZE } from '../base/kinds.ts'
+import { checkBytes, checkFields, instanceOf, SIZE } from '../base/kinds.ts'
 import type { RegionInfo } from '../control/part.ts'
 import type { Connection } from '../link/connection.ts'
+import { Alternatives, type OtherOptions, type Place } from '../status/alternatives.ts'
+import type { WatchOptions } from '../status/criteria.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from '../status/residency-status.ts'
-import { READY_KINDS, WATCHED_BYTES_MAX, type Watch, type WatchOptions } from '../status/watch.ts'
+import { READY_KINDS, WATCHED_BYTES_MAX, type Watch } from '../status/watch.ts'
 import { type Outcome, quietly } from '../way/chain.ts'
 import type { MessageOptions } from '../way/jobs.ts'
 import { goneError, type OpenRegion, type Written } from '../way/region-handle.ts'
@@ -37,6 +39,10 @@ export class BytesRegion extends RemoteMemory {
   private readonly open: OpenRegion
   private readonly gate: Gate
   private readonly written: Written
+  private readonly others: Alternatives<ByteRange, BytesRegion> = new Alternatives(
+    this,
+    instanceOf(BytesRegion, 'a region of bytes: dpu.openBytes gives one'),
+  )
 
   /** For `Dpu.openBytes`; not to be called by users. */
   constructor(connection: Connection, open: OpenRegion) {
@@ -113,6 +119,23 @@ export class BytesRegion extends RemoteMemory {
       if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
       await this.watched.ready(range, options)
     })
+  }
+
+  /**
+   * Names regions that may be used instead of this one, on whichever DPU: `otherReady` finds out
+   * where. This one and all of them are to be watched. None is used unless you do.
+   */
+  setAlternatives(regions: readonly BytesRegion[]): void {
+    this.others.name(regions)
+  }
+
+  /**
+   * Where there is as much that is ready, to be used instead (source 5): in this region, else in
+   * those that were named, in their order. Null where there is none.
+   */
+  otherReady(range: ByteRange, options: OtherOptions = {}): Place<ByteRange, BytesRegion> | null {
+    BYTES.toBytes(range)
+    return this.others.find(range, options)
   }
 
   private get watched(): Watch | null {

@@ -14,6 +14,7 @@ import {
   checkFields,
   DURATION,
   FUNCTION,
+  instanceOf,
   integer,
   type Kinds,
   OBJECT,
@@ -28,8 +29,10 @@ import { RemoteMemory } from '../bytes/remote-memory.ts'
 import type { RegionInfo } from '../control/part.ts'
 import type { Connection } from '../link/connection.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../link/slot-image.ts'
+import { Alternatives, type OtherOptions, type Place } from '../status/alternatives.ts'
+import type { WatchOptions } from '../status/criteria.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
-import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
+import { READY_KINDS, type Watch } from '../status/watch.ts'
 import {
   type BatchListener,
   type BatchWatch,
@@ -121,6 +124,10 @@ const SLOT_RANGE: Kinds<SlotRange> = { slot: SIZE, count: integer(1, 2 ** 32) }
 export class Region {
   private readonly connection: Connection
   private readonly open: OpenRegion
+  private readonly others: Alternatives<SlotRange, Region> = new Alternatives(
+    this,
+    instanceOf(Region, 'a region of records: dpu.openRegion gives one'),
+  )
   private closed = false
 
   /** For `Dpu.openRegion`; not to be called by users. */
@@ -351,7 +358,7 @@ export class Region {
    * (P5-30). Resolves when their status was told. Reads then wait, at most for the prefetch time,
    * for records that are not; what is persisted leaves at once, in the order of the calls.
    */
-  watch(options: WatchOptions = {}): Promise<Watch<SlotRange>> {
+  watch(options: WatchOptions<SlotRange> = {}): Promise<Watch<SlotRange>> {
     return quietly(async () => {
       this.checkOpen()
       const { connection, open } = this
@@ -389,6 +396,28 @@ export class Region {
       this.checkSlots(range)
       await this.watched?.prefetch(range)
     })
+  }
+
+  /**
+   * Names regions that may be used instead of this one, on whichever DPU: `otherReady` finds out
+   * where. This one and all of them are to be watched, and to hold records as long as this one's.
+   * None is used unless you do.
+   */
+  setAlternatives(regions: readonly Region[]): void {
+    const { capacity } = this
+    this.others.name(regions, (region) => {
+      if (region.capacity >= capacity) return null
+      return `its records hold ${region.capacity} bytes, and those of '${this.name}' ${capacity}`
+    })
+  }
+
+  /**
+   * Where there are as many records that are ready, to be used instead (source 5): in this region,
+   * else in those that were named, in their order. Null where there are none.
+   */
+  otherReady(range: SlotRange, options: OtherOptions = {}): Place<SlotRange, Region> | null {
+    this.ranges.toBytes(range)
+    return this.others.find(range, options)
   }
 
   private get watched(): Watch<SlotRange> | null {

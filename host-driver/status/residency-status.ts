@@ -24,7 +24,7 @@ import {
   STATUS_RESET,
   STATUS_UNAVAILABLE,
 } from '../../firmware/wire/memory-status.ts'
-import { check, SIZE } from '../base/kinds.ts'
+import { check, oneOf, SIZE } from '../base/kinds.ts'
 
 /** Bytes of a region. */
 export interface ByteRange {
@@ -82,11 +82,14 @@ const HEALTHS: Readonly<Record<number, ResidencyStatus['health']>> = {
 export class ResidencyStatus<Range = ByteRange> {
   private readonly known: Blocks
   private readonly ranges: Ranges<Range>
+  /** Of the groups that were named in `watch`. */
+  readonly groupNames: readonly string[]
 
   /** For `Watch`; not to be called by users. */
-  constructor(known: Blocks, ranges: Ranges<Range>) {
+  constructor(known: Blocks, ranges: Ranges<Range>, groupNames: readonly string[] = []) {
     this.known = known
     this.ranges = ranges
+    this.groupNames = groupNames
   }
 
   get phase(): StatusPhase {
@@ -132,6 +135,15 @@ export class ResidencyStatus<Range = ByteRange> {
       size: groupSize(this.known, group),
       flag: groupFlags[group] === 1,
     }))
+  }
+
+  /** The blocks of the ranges that were named so, whatever the size of a block is now. */
+  group(name: string): BlockGroup {
+    const { groupNames, known } = this
+    const group = groupNames.indexOf(name)
+    check('group', name, oneOf(groupNames))
+    const { ready, sizes, flags } = known.named!
+    return { ready: ready[group]!, size: sizes[group]!, flag: flags[group] === 1 }
   }
 
   /** What was heard and done since the watch was opened. */

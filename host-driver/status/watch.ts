@@ -14,6 +14,7 @@ import {
   associated,
   type Blocks,
   createBlocks,
+  leastTaken,
   PHASE_SILENT,
 } from '../../firmware/residency/blocks.ts'
 import {
@@ -31,10 +32,13 @@ import {
   nextHintedBlocks,
   waitUntilUs,
 } from '../../firmware/residency/hints.ts'
+import { createNamedGroups } from '../../firmware/residency/named-groups.ts'
+import { PAGE_LOG2 } from '../../firmware/residency/size.ts'
 import {
   ANSWER_OFFER,
   ANSWER_REFUSED,
   answerProposal,
+  sayBounds,
   takeWishAnswer,
 } from '../../firmware/residency/wish.ts'
 import { type Bseth, blankBseth, SIZE_REFUSED } from '../../firmware/wire/block-size.ts'
@@ -42,15 +46,7 @@ import type { Mseth } from '../../firmware/wire/memory-status.ts'
 import { blankPfeth } from '../../firmware/wire/prefetch.ts'
 import type { Clock } from '../base/clock.ts'
 import { PerdureError, TransportError } from '../base/errors.ts'
-import {
-  check,
-  checkFields,
-  FUNCTION,
-  integer,
-  type Kind,
-  type Kinds,
-  WORD,
-} from '../base/kinds.ts'
+import { check, checkFields, FUNCTION, type Kinds } from '../base/kinds.ts'
 import { type ChainPort, pending } from '../way/chain.ts'
 import {
   associateJob,
@@ -62,25 +58,8 @@ import {
   prefetchJob,
 } from '../way/jobs.ts'
 import type { JobQueue } from '../way/way.ts'
+import { askedFor, BLOCK_BYTES, BLOCKS_MAX, namedOf, type WatchOptions } from './criteria.ts'
 import { type ByteRange, type Ranges, ResidencyStatus } from './residency-status.ts'
-
-export interface WatchOptions {
-  /** Bytes of a block that are wished for, a power of two; what the DPU suggests by default. */
-  readonly blockBytes?: number
-  /** Changes are collected for so long before the DPU tells them, µs; 100 by default. */
-  readonly periodUs?: number
-  /** Changes of memory after which it tells at once; 16 by default, 0 is never. */
-  readonly threshold?: number
-  /** Blocks that one notice tells of at the most, 1 to 256. */
-  readonly maximum?: number
-  /** Blocks that are counted together; 64 by default. */
-  readonly groupBlocks?: number
-  /**
-   * How long an access waits for memory that it has hinted at, µs; 5000 by default, and 500 for
-   * records, which are in memory, and at most under an update.
-   */
-  readonly prefetchUs?: number
-}
 
 export const READY_KINDS: Kinds<{ readonly timeoutMs?: number }> = {
   timeoutMs: {
@@ -105,9 +84,6 @@ export interface Watched {
   where(): { readonly rkey: number; readonly va: bigint; readonly length: number }
 }
 
-/** Blocks of a region that the driver has room for. */
-const BLOCKS_MAX = 1 << 16
-
 /** Bytes of one association: a length of 32 bits, in whole pages. */
 export const WATCHED_BYTES_MAX: number = 2 ** 32 - PAGE_BYTES
 
@@ -122,6 +98,8 @@ export class Watch<Range = ByteRange> {
   private readonly connection: WatchPort
   private readonly watched: Watched
   private readonly ranges: Ranges<Range>
+  /** Our ASSOCIATE; and the other questions, which say no criteria. */
+  private readonly asked: Bseth
   private readonly bseth: Bseth
   private readonly prefetchUs: number
   private readonly known: Blocks
@@ -142,17 +120,21 @@ export class Watch<Range = ByteRange> {
     connection: WatchPort,
     watched: Watched,
     ranges: Ranges<Range>,
-    options: WatchOptions = {},
+    options: WatchOptions<Range> = {},
   ) {
     this.connection = connection
     this.watched = watched
     this.ranges = ranges
-    this.bseth = askedFor(options)
-    const { prefetchUs = 5000, groupBlocks = 64 } = options
+    this.asked = askedFor(options)
+    this.bseth = { ...this.asked, criteria: false, mostLog2: 0, budgetLog2: 0 }
+    const { prefetchUs = 5000, groupBlocks = 64, blocks = BLOCKS_MAX } = options
     this.prefetchUs = prefetchUs
-    const pages = Math.ceil(watched.where().length / PAGE_BYTES)
-    this.known = createBlocks(Math.max(1, Math.min(BLOCKS_MAX, pages)), groupBlocks)
-    this.status = new ResidencyStatus(this.known, ranges)
+    const { length } = watched.where()
+    const room = Math.max(1, Math.min(blocks, Math.ceil(length / PAGE_BYTES)))
+    this.known = createBlocks(room, groupBlocks)
+    const named = namedOf(options, ranges, length)
+    if (named.names.length > 0) this.known.named = createNamedGroups(room, named.ranges)
+    this.status = new ResidencyStatus(this.known, ranges, named.names)
   }
 
   /** Key of what is watched, on the connection that there is now. */
@@ -279,7 +261,7 @@ export class Watch<Range = ByteRange> {
     this.isSettled = false
     want(this.known, this.connection.way.now() + ASK_AGAIN_US)
     this.changed()
-    return this.associating(this.bseth, (end) => this.answered(queuePair, end))
+    return this.associating(this.asked, (end) => this.answered(queuePair, end))
   }
 
   /** The queue pair is gone, and the association with it. */
@@ -338,7 +320,15 @@ export class Watch<Range = ByteRange> {
 
   private associating(bseth: Bseth, done: Done): Job {
     const { rkey, va, length } = this.watched.where()
-    return associateJob({ rkey, va }, length, bseth, done)
+    const asked = { ...bseth, blockSizeLog2: this.roomFor(bseth.blockSizeLog2) }
+    sayBounds(this.known, asked)
+    return associateJob({ rkey, va }, length, asked, done)
+  }
+
+  /** The size, or the finest one of which there is room for the blocks; 0 is any. */
+  private roomFor(sizeLog2: number): number {
+    const least = leastTaken(this.known)
+    return sizeLog2 !== 0 && sizeLog2 < least && least > PAGE_LOG2 ? least : sizeLog2
   }
 
   private answered(queuePair: JobQueue, { status, size }: JobEnd): void {
@@ -363,7 +353,7 @@ export class Watch<Range = ByteRange> {
 
   /** Proposes that size, and the one that is offered instead, once. */
   private async agree(sizeLog2: number): Promise<void> {
-    let offer: number = sizeLog2
+    let offer: number = this.roomFor(sizeLog2)
     for (let tries = 0; tries < 2; tries++) {
       const bseth = { ...this.bseth, blockSizeLog2: offer, optIn: false, current: false }
       const size = await this.post('agree on a block size', (done) => {
@@ -478,36 +468,4 @@ export class Watch<Range = ByteRange> {
   private check(): void {
     if (this.ended !== null) throw this.ended
   }
-}
-
-/** The header of our ASSOCIATE. */
-function askedFor(options: WatchOptions): Bseth {
-  checkFields('options of a watch', options, WATCH_KINDS)
-  const { blockBytes, periodUs = 100, threshold = 16, maximum = 256 } = options
-  return {
-    ...blankBseth(),
-    optIn: true,
-    current: true,
-    blockSizeLog2: blockBytes === undefined ? 0 : Math.log2(blockBytes),
-    periodUs,
-    threshold,
-    maximum,
-  }
-}
-
-const BLOCK_BYTES: Kind = {
-  give: 'a power of two, in bytes',
-  takes: (value) => {
-    const log2 = typeof value === 'number' ? Math.log2(value) : -1
-    return Number.isInteger(log2) && log2 >= 0 && log2 < 64
-  },
-}
-
-const WATCH_KINDS: Kinds<WatchOptions> = {
-  blockBytes: BLOCK_BYTES,
-  periodUs: integer(0, 100_000_000),
-  threshold: WORD,
-  maximum: integer(1, 256),
-  groupBlocks: integer(1, BLOCKS_MAX),
-  prefetchUs: integer(1, 10_000_000),
 }

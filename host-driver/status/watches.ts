@@ -12,8 +12,9 @@ import { ArgumentError, RefusedError, TransportError } from '../base/errors.ts'
 import type { Notices } from '../way/inbox.ts'
 import type { OpenRegion } from '../way/region-handle.ts'
 import type { JobQueue } from '../way/way.ts'
+import type { WatchOptions } from './criteria.ts'
 import type { Ranges } from './residency-status.ts'
-import { Watch, type Watched, type WatchOptions, type WatchPort } from './watch.ts'
+import { Watch, type Watched, type WatchPort } from './watch.ts'
 
 /** What the connection needs of a watch, whatever its ranges are. */
 type AnyWatch = Pick<
@@ -30,7 +31,7 @@ export class Watches implements Notices {
     region: OpenRegion,
     watched: Watched,
     ranges: Ranges<Range>,
-    options: WatchOptions,
+    options: WatchOptions<Range>,
   ): Promise<Watch<Range>> {
     const watch = new Watch(connection, watched, ranges, options)
     if (connection.current === null) await connection.reconnect()

@@ -281,6 +281,17 @@ describe('a packet', () => {
   )
 
   printed(
+    'one with criteria (S1-M12)',
+    {
+      bth: { opcode: ASSOCIATE, destQp: 0x11, psn: 3 },
+      reth: { vaHigh: 1, rkey: 0x1234, length: 65_536 },
+      bseth: { blockSizeLog2: 0, criteria: true, leastLog2: 13, mostLog2: 20, budgetLog2: 16 },
+    },
+    'ASSOCIATE qp 0x11 psn 3 va 0x100000000 key 0x1234 65536 B blocks of any size ' +
+      'period 0 threshold 0 maximum 256 takes blocks from 8 KiB to 1 MiB notices at most 64 KiB/s',
+  )
+
+  printed(
     'its answer',
     {
       bth: { opcode: BLOCK_SIZE_ANSWER, destQp: 0x21, psn: 3 },

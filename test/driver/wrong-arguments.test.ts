@@ -77,6 +77,8 @@ async function verbsOf({ verbs }: Dpu): Promise<VerbsParts> {
   return { pd, mr, cq, qp }
 }
 
+const GROUPS = { groups: { index: [{ offset: 0, length: 8 }] } }
+
 let b: Bench
 let calls: readonly Call[] = []
 
@@ -89,7 +91,7 @@ beforeAll(async () => {
   await dpu.format()
   const region = await dpu.provision({ name: 'r', slots: 4, capacity: 64 })
   const log = await dpu.provisionBytes({ name: 'log', length: 65_536 })
-  b = { way, dpu, region, log, watch: await log.watch(), ...(await verbsOf(dpu)) }
+  b = { way, dpu, region, log, watch: await log.watch(GROUPS), ...(await verbsOf(dpu)) }
 })
 
 afterAll(async () => {
@@ -214,12 +216,16 @@ const GOOD: Record<string, Good> = {
     watch: [{}],
     ready: [{ slot: 0 }, {}],
     prefetch: [{ slot: 0 }],
+    setAlternatives: [[]],
+    otherReady: [{ slot: 0 }, {}],
   }),
   ...rowsOf('BytesRegion', () => b.log, {
     ...memory,
     watch: [{}],
     prefetch: [{ offset: 0, length: 8 }],
     ready: [{ offset: 0, length: 8 }, {}],
+    setAlternatives: [[]],
+    otherReady: [{ offset: 0, length: 8 }, {}],
   }),
   ...rowsOf('RemoteMemory', () => b.log, memory),
   ...rowsOf('Batch', () => b.region.batch(), { persist: [0, bytes(), {}] }),
@@ -245,6 +251,7 @@ const GOOD: Record<string, Good> = {
   }),
   ...rowsOf('ResidencyStatus', () => b.watch.status, {
     stateOf: [0],
+    group: ['index'],
     isReady: [range],
     otherReady: [range],
   }),

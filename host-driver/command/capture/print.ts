@@ -22,7 +22,7 @@ import {
   readAtomic,
   readAtomicAck,
 } from '../../../firmware/wire/atomic.ts'
-import { blankBseth, readBseth } from '../../../firmware/wire/block-size.ts'
+import { type Bseth, blankBseth, readBseth } from '../../../firmware/wire/block-size.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { blankDeth, readDeth } from '../../../firmware/wire/deth.ts'
 import {
@@ -218,6 +218,14 @@ function printBseth(words: string[], bytes: Uint8Array, bthAt: number, row: Opco
   if (bseth.current) words.push('status wanted')
   words.push('period', String(bseth.periodUs), 'threshold', String(bseth.threshold))
   words.push('maximum', String(bseth.maximum))
+  if (bseth.criteria) printCriteria(words, bseth)
+}
+
+/** What a requester says of itself. */
+function printCriteria(words: string[], { leastLog2, mostLog2, budgetLog2 }: Bseth): void {
+  if (leastLog2 !== 0) words.push('takes blocks from', sizeName(leastLog2))
+  if (mostLog2 !== 0) words.push('to', sizeName(mostLog2))
+  if (budgetLog2 !== 0) words.push('notices at most', `${sizeName(budgetLog2)}/s`)
 }
 
 const HINT_NAMES = ['', 'will need', 'will not need', 'sequential', 'may drop']

@@ -336,6 +336,8 @@ export class Kinds {
       const reth = { rkey, vaHigh: baseHigh, vaLow: 0, length: 4096 }
       const bseth = { blockSizeLog2: 12, optIn: true, current: true }
       this.add(`ASSOCIATE ${name}`, { bth: { opcode: 0xc5 }, reth, bseth })
+      const said = { ...bseth, criteria: true, leastLog2: 12, mostLog2: 14, budgetLog2: 12 }
+      this.add(`ASSOCIATE ${name}, with criteria`, { bth: { opcode: 0xc5 }, reth, bseth: said })
       this.add(`BLOCK_SIZE ${name}`, { bth: { opcode: 0xd8 }, reth: { rkey }, bseth })
       for (const op of [1, 2, 3, 4]) {
         this.add(`HINT ${op} ${name}`, { bth: { opcode: 0xcc }, reth, pfeth: { op } })

@@ -210,6 +210,21 @@ describe('following', () => {
     expect(knownWord(mad.RESIDENCY_GAPS)).toBe(0)
   })
 
+  test('S1-M12: the card says the room that it has, and its host may say more', () => {
+    const said = (fields: Partial<Bseth>): Partial<Bseth> => {
+      const before = rig.sent.length
+      play(associating({ ...FOLLOW, ...fields }))
+      const asked = rig.sent.slice(before).find(({ frame }) => frame.opcode === ASSOCIATE)!
+      const { criteria, leastLog2, mostLog2, budgetLog2 } = bsethOf(asked.frame)
+      return { criteria, leastLog2, mostLog2, budgetLog2 }
+    }
+    const own = { criteria: true, leastLog2: PAGE_LOG2, mostLog2: 0, budgetLog2: 0 }
+    expect(said({ leastLog2: 40, mostLog2: 3 }), 'what an older host says is nothing').toEqual(own)
+    const more = { criteria: true, leastLog2: 14, mostLog2: 15, budgetLog2: 16 }
+    expect(said(more)).toEqual(more)
+    expect(said({ criteria: true, mostLog2: 3 })).toEqual({ ...own, mostLog2: PAGE_LOG2 })
+  })
+
   test('the host is told once that there is news, until it has asked', () => {
     play(associating())
     pass()

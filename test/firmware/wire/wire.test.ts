@@ -676,6 +676,7 @@ describe('the headers about the state of memory', () => {
     {
       ...{ version: 1, words: 4, commit: false, optIn: true, optOut: false, current: true },
       ...{ status: 0, blockSizeLog2: 16, leastLog2: 12, mostLog2: 30, alignmentLog2: 12 },
+      ...{ criteria: false, budgetLog2: 0 },
       ...{ maximum: 1, threshold: 0x80000002, periodUs: 4095 * 2 ** 15, reserved: 0 },
     },
     `
@@ -683,6 +684,24 @@ describe('the headers about the state of memory', () => {
     0c 1e 0c 00   least, most, alignment; one notification
     80000002      threshold
     ffff 0000     period
+    `,
+  )
+
+  header(
+    'BSETH of an ASSOCIATE with criteria (S1-M12)',
+    BSETH_BYTES,
+    blankBseth,
+    readBseth,
+    writeBseth,
+    {
+      ...{ ...blankBseth(), optIn: true, blockSizeLog2: 0, leastLog2: 14, mostLog2: 20 },
+      ...{ criteria: true, budgetLog2: 16 },
+    },
+    `
+    14 40 00 00   opt in; no wish
+    0e 14 90 ff   least, most; criteria, 64 KiB of notices a second; 256 notifications
+    00000000
+    0000 0000
     `,
   )
 

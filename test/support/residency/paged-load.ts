@@ -17,7 +17,7 @@ import { MEMORY_STATUS, PREFETCH_HINT } from '../../../firmware/wire/opcode.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
 import type { BytesRegion } from '../../../host-driver/bytes/bytes-region.ts'
 import { connect } from '../../../host-driver/connect.ts'
-import type { WatchOptions } from '../../../host-driver/status/watch.ts'
+import type { WatchOptions } from '../../../host-driver/status/criteria.ts'
 import { endpointOf } from '../peers/network.ts'
 import { difference, OnDemandRig } from './on-demand-rig.ts'
 

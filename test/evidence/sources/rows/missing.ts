@@ -5,14 +5,18 @@ import type { Row } from '../row.ts'
 const COMMIT = 'firmware/commit/commit.ts'
 const BATCH_NOTICES_TEST = 'test/firmware/batch/batch-notices.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
+const ALTERNATIVES = 'host-driver/status/alternatives.ts'
+const ALTERNATIVES_TEST = 'test/driver/status/alternatives.test.ts'
 const CONNECT_DEPTHS_TEST = 'test/firmware/connect/connect-depths.test.ts'
 const COPIES = 'firmware/medium/copies.ts'
+const CRITERIA_WIRE_TEST = 'test/firmware/status/criteria-wire.test.ts'
 const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
 const PAIR = 'firmware/placement/pair.ts'
 const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
+const METER = 'firmware/residency/meter.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
@@ -80,5 +84,23 @@ export const MISSING: readonly Row[] = [
     replace: '',
     test: BATCH_NOTICES_TEST,
     title: 'S1-M10: per record, of each one, with slot, sequence, operation and client',
+  },
+  {
+    id: 'S1-M11',
+    broken: 'a requester chooses within its region only',
+    file: ALTERNATIVES,
+    find: 'if (there !== null) return { region, range: there }',
+    replace: 'if (there !== null && region === own) return { region, range: there }',
+    test: ALTERNATIVES_TEST,
+    title: 'S1-M11: the same range of a mirror on another DPU, only while it is ready',
+  },
+  {
+    id: 'S1-M12',
+    broken: 'notices take what they take, whatever the budget is',
+    file: METER,
+    find: 'return meter.paidUntilUs - AHEAD_US',
+    replace: 'return 0 * meter.paidUntilUs - AHEAD_US',
+    test: CRITERIA_WIRE_TEST,
+    title: 'S1-M12: with a budget fewer, and the last of them is true',
   },
 ]
