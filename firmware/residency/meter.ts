@@ -9,7 +9,7 @@
  * Invariants:
  * - In any t µs an association sends at most budget × (t + AHEAD_US) bytes of changes, and a
  *   message more: one leaves only while what left before it is paid for within AHEAD_US.
- * - The status as it is now, and the word that a region failed, never wait: they are paid for later,
+ * - The status as it is now, and the word that a region failed, never wait: they are paid later,
  *   so that changes wait for them.
  * - The budget is the smaller one of ours and the requester's, and never less than LEAST_LOG2: then
  *   a short notice leaves about once in AHEAD_US.

@@ -4,6 +4,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
+import { ENGINES } from '../../../boards/emulator/run/dpu.ts'
 import type { BytesRegion, Watch, WatchOptions } from '../../../host-driver/index.ts'
 import { connect } from '../../../host-driver/index.ts'
 import { failure, thrown } from '../../support/driver/failures.ts'
@@ -118,13 +119,16 @@ describe('S1-M12: a budget of notices', () => {
     }
   })
 
-  test('S1-M12: where it is too small for what happens, coarser blocks are agreed', async () => {
-    const rig = await rigOf()
-    const watch = await rig.memory.watch({ blockBytes: PAGE, budget: 4 * KIB })
-    expect(watch.status.blockBytes).toBe(PAGE)
-    await churn(rig, 500_000)
-    expect(watch.status.blockBytes).toBeGreaterThan(PAGE)
-  })
+  test.each(ENGINES)(
+    'S1-M12: if it is too small, coarser blocks are agreed: %s',
+    async (engine) => {
+      const rig = await rigOf({ engine })
+      const watch = await rig.memory.watch({ blockBytes: PAGE, budget: 4 * KIB })
+      expect(watch.status.blockBytes).toBe(PAGE)
+      await churn(rig, 500_000)
+      expect(watch.status.blockBytes).toBeGreaterThan(PAGE)
+    },
+  )
 
   test('S1-M12: an access waits for a late notice no longer than for a lost one', async () => {
     const rig = await rigOf()
