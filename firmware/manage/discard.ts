@@ -27,20 +27,28 @@ import { formatSlots } from '../commit/format-slots.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
 import { settledAmong } from '../engine/settled.ts'
 import { closeBy, mendFault } from '../engine/storage.ts'
-import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { isPair, PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { addLost, isLost, setOverfull, writeSuperblock } from '../medium/superblock.ts'
+import { isUnderWay } from '../placement/pair.ts'
 import { isUnflushed, markBlanked, settleBlanked } from '../placement/through.ts'
 import { isFormatted } from '../placement/through-store.ts'
+import type { TransportState } from '../transport/context.ts'
 
 /**
  * Makes the record blank if it is lost; PASS as well if it is not. Faults: UNDER_WAY, to be asked
  * again; DMA, NOT_ARMED, NO_AGENT, PLACEMENT_*; MEDIA, FLUSH.
  */
-export function discardRecord(state: ThroughContext, region: Region, record: number): Fault {
+export function discardRecord(
+  state: ThroughContext & TransportState,
+  region: Region,
+  record: number,
+): Fault {
   const refused = mendFault(state, region)
   if (refused !== PASS) return refused
   if (heldIntent(state.commit.pending, region, record) !== null) return PLACEMENT_UNKNOWN
   if (isUnflushed(state, region) || isWritten(state.through.jobs, region, record)) return UNDER_WAY
+  // The rest of a message would tear the blank, and its sender be told that all of it is there.
+  if (isPair(region) && isUnderWay(state, region, record)) return UNDER_WAY
   if (!takeSlice(state)) return UNDER_WAY
   const { list, words, examination } = state
   examineCopies(list, words, examination, region, record, 0, region.copies)

@@ -27,7 +27,7 @@ import type { GatherState } from '../burst/context.ts'
 import { type Commit, freeLane } from '../commit/commit.ts'
 import { commitNow } from '../engine/group.ts'
 import { closeBy } from '../engine/storage.ts'
-import { KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../medium/region.ts'
+import { isPair, KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../medium/region.ts'
 import { addLost, removeLostOf, setRemoved, writeSuperblock } from '../medium/superblock.ts'
 import { endThrough } from '../placement/through.ts'
 import { abortCollected } from '../queues/local-batch.ts'
@@ -125,6 +125,8 @@ function isInto(state: BatchState & GatherState, qp: QueuePair, region: Region):
   if (message === MESSAGE_PERSIST || message === MESSAGE_RECORD) {
     return state.messages[qp.index]!.region === region
   }
-  const end = region.base + region.areaBytes
+  // Of a pair region clients write every copy.
+  const areas = isPair(region) ? region.copies : 1
+  const end = region.base + areas * region.areaBytes
   return message === MESSAGE_WRITE && qp.messageTo >= region.base && qp.messageTo < end
 }

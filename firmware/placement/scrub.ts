@@ -13,15 +13,18 @@
  *   record was answered for, and none was lost that is not on the list. As soon as the list has
  *   room that is done first, so the region takes writes again when the last one is settled; while
  *   the list is full, in its turn.
+ * - A record of a pair region is looked at before a client writes into it for the first time since
+ *   the start: a cut has torn one copy at the most, and the next one may tear another.
  * - One past the host's caches that a start could not look at, as its host was away, takes no
  *   writes until such a look at all of it, which is the first thing that is done when the host has
  *   shown its memory. In one life of the host, or it begins again.
  */
 
 import { count, isArmed } from '../board/context.ts'
-import { DMA, type Fault, PASS, SUPERBLOCK } from '../board/fault.ts'
+import { DMA, type Fault, NOT_DURABLE, PASS, SUPERBLOCK } from '../board/fault.ts'
 import { REGIONS, SCRUB_TURNS } from '../board/limits.ts'
-import type { ScrubState, ServeContext, ThroughContext } from '../burst/context.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { AcceptContext, ScrubState, ServeContext, ThroughContext } from '../burst/context.ts'
 import { SLICE_PAUSE_US, sliceEnd } from '../burst/slice.ts'
 import { isWritten } from '../burst/through-job.ts'
 import { closedBy } from '../commit/closed.ts'
@@ -29,6 +32,7 @@ import type { CommitState, PartContext } from '../commit/context.ts'
 import { scrubLines } from '../commit/operations.ts'
 import { LOOK_DUE, LOOK_WAITS, scanRegion } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
+import { commitNow } from '../engine/group.ts'
 import { mendFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { isPair, KIND_RECORDS, type Region } from '../medium/region.ts'
@@ -83,6 +87,20 @@ export function scanNow(
   if (fault !== PASS) state.commit.closed = fault
   else if (recovery.unanswered !== unanswered) fault = DMA
   return fault
+}
+
+/**
+ * Before a client writes into a copy: a record that nobody has looked at since the start is looked
+ * at now. What a cut has torn must be whole again before another copy is torn. NOT_DURABLE while
+ * that cannot be done.
+ */
+export function lookBeforeWrite(state: AcceptContext, region: Region, slot: number): Fault {
+  if (!isDue(state, region) || slot >= region.slots) return PASS
+  if (mendFault(state, region) !== PASS) return NOT_DURABLE
+  // What stands in the list is not to be mixed with what the look runs.
+  commitNow(state)
+  runBurst(state)
+  return scanNow(state, region, slot, slot + 1) === PASS ? PASS : NOT_DURABLE
 }
 
 /**

@@ -364,7 +364,9 @@ function startFailed(state: GroupContext, job: Job, failed: number): void {
   const owner = ownerOf(list, failed)
   const result = resultOf(list, failed)
   if (result === GUARD_FAILED) {
-    // Found before anything of it was stored: neither slot nor lane was touched.
+    // Found before anything of it was stored: neither slot nor lane was touched. What the lane had
+    // of a record before is to be cleared yet, though.
+    commit.dirtyLanes[job.item.lane] = 1
     tellOutcome(state, job, GUARD)
     job.state = FREE
   } else if (result !== MEDIA_ERROR) {

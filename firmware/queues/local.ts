@@ -76,6 +76,7 @@ import {
   WRITE_PERSIST_REGION,
   WRITE_PERSIST as WRITE_PERSIST_RIGHT,
 } from '../medium/region.ts'
+import { lookBeforeWrite } from '../placement/scrub.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -143,6 +144,8 @@ function persist(state: AcceptContext): number {
   if (fault !== PASS) return fault
   const region = state.located.region!
   if (element.wait < 1) return PERSIST_HEADER
+  // Nobody would compare it.
+  if (element.immediate !== 0 && region.kind === KIND_BYTES) return PERSIST_HEADER
   if ((element.flags & el.BATCH) !== 0) return executeMember(state, region)
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, element.wait, false)
   if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
@@ -159,6 +162,10 @@ function writeLocal(state: AcceptContext): number {
   if (region.kind !== KIND_BYTES && !isPair(region)) {
     return executeRecord(state, region, region.copies, true)
   }
+  const unseen = isPair(region)
+    ? lookBeforeWrite(state, region, state.host.element.addressHigh)
+    : PASS
+  if (unseen !== PASS) return unseen
   return storeElement(state, region, false)
 }
 

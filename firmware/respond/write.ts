@@ -16,7 +16,14 @@
  *   whose page is away draws an RNR NAK, and comes again (on-demand.ts).
  */
 
-import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../board/fault.ts'
+import {
+  BOUNDS,
+  type Fault,
+  MESSAGE_LENGTH,
+  NOT_DURABLE,
+  PASS,
+  QP_ERROR_STATE,
+} from '../board/fault.ts'
 import { isSafe, store, touch, withhold } from '../burst/burst.ts'
 import type { AcceptContext, GatherState, ServeContext } from '../burst/context.ts'
 import { releaseReceive } from '../burst/staging.ts'
@@ -31,6 +38,7 @@ import {
   type Region,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
+import { lookBeforeWrite } from '../placement/scrub.ts'
 import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from '../status/on-demand.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
@@ -38,6 +46,7 @@ import {
   MESSAGE_RECORD,
   MESSAGE_WRITE,
   type QueuePair,
+  STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
@@ -105,6 +114,9 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   if (fault !== PASS) return fault
   const region = located.region!
   if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
+  const unseen = isPair(region) ? lookBeforeWrite(state, region, reth.vaHigh) : PASS
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  if (unseen !== PASS) return unseen
   const outside = locateStored(state, region, reth.vaHigh, reth.vaLow, length)
   if (outside !== PASS) return outside
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0

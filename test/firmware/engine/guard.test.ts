@@ -7,7 +7,9 @@
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { COPY_CLEAN, GUARD, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.ts'
+import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
+import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import { u16 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
@@ -243,6 +245,24 @@ describe('S1-M1: what was damaged on the way', () => {
     expect(statusesOf(sentOf(data))).toEqual([0])
     const found = image(made, 0, VIEW_SETTLED)
     expect([guardIn(found), hexOf(found.slice(64, 128))]).toEqual([guard, hexOf(data)])
+  })
+
+  test('leaves no lane behind of the record that its job had before', () => {
+    const { card, region, qp, agent } = placed(DDIO_ON)
+    const data = dataOf(64, 1)
+    const guard = judgedGuard(data)
+    const isClear = (): boolean => card.nvdimm.live.subarray(lane, lane + 64).every((x) => x === 0)
+    const lane = LANES_AT + BURST_FRAMES * 64
+    card.serve(...persistFrames(qp, region, 0, data, { guard }))
+    while (!statusesOf(card.sent).includes(0)) {
+      agent!.poll()
+      card.idle()
+    }
+    expect(isClear()).toBe(false)
+    card.serve(...persistFrames(qp, region, 0, damaged(data, 7), { guard }))
+    work(card, agent!)
+    expect(statusesOf(card.sent)).toEqual([GUARD_STATUS])
+    expect(isClear()).toBe(true)
   })
 
   test('has no say where its operation is durable already', () => {

@@ -10,6 +10,7 @@ import { cut, imageCount, images, type Nvdimm } from '../../../boards/emulator/i
 import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
+import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { readSlotImage } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
@@ -70,6 +71,16 @@ function copiesOf({ card, region }: Setting, qp: TestPeer, slot: number): string
     const { record, why } = readSlotImage(image, region, slot)
     return record === null ? why : String(record.sequence)
   })
+}
+
+/** An operator gives the record up; the fault of the answer. */
+function discard({ card, region }: Setting, slot: number): string {
+  const { fault } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
+    putU32(body, mad.SETTLE_REGION, region.id)
+    putU32(body, mad.SETTLE_RECORD, slot)
+    body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+  })
+  return fault
 }
 
 /** Idle time, until everything that is due was looked at. */
@@ -209,6 +220,32 @@ describe('S1-M2: what the card makes equal beside a client', () => {
   })
 })
 
+describe('S1-M2: what ends while a message into a copy is under way', () => {
+  test.each([0, 1, 2])('REMOVE ends the message into copy %i, too', (copy) => {
+    const one = pairSetting(3, 1000, 256)
+    const [first, ...rest] = copyFrames(one, 1, copy, imageOf(one, 1, 1, dataOf(900, 1)))
+    one.card.serve(first!)
+    one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
+      body.set(new TextEncoder().encode('records'), mad.REGION_NAME)
+    })
+    settle(one.card)
+    const before = one.card.nvdimm.live.slice()
+    one.card.serve(...rest.slice(0, -1))
+    expect(Buffer.compare(one.card.nvdimm.live, before)).toBe(0)
+  })
+
+  test('a record is not given up before that is over', () => {
+    const one = pairSetting(2, 1000, 256)
+    one.card.serve(...copyFrames(one, 1, 1, dataOf(64, 1)))
+    const frames = copyFrames(one, 1, 0, imageOf(one, 1, 1, dataOf(900, 1)))
+    for (const frame of frames.slice(0, -2)) one.card.serve(frame)
+    expect(discard(one, 1)).toBe('UNDER_WAY')
+    one.card.serve(...frames.slice(-2))
+    expect(discard(one, 1)).toBe('PASS')
+    expect(copiesOf(one, one.qp, 1)[0]).toBe('1')
+  })
+})
+
 describe.each([2, 3])('S1-M2: a cut of card and host, %i copies', (copies) => {
   /**
    * Writes the chain of the second write with a look between any two frames, and cuts before that
@@ -315,6 +352,31 @@ describe.each([2, 3])('S1-M2: a cut of card and host, %i copies', (copies) => {
         })
       })
     }
+  })
+
+  test('and a record that nobody has looked at since is, before a client writes on', () => {
+    withPassingCards(() => {
+      const one = pairSetting(copies, 64, 256)
+      for (let c = 0; c < copies; c++) one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 1)))
+      // A cut in the last copy of the second write.
+      for (let c = 0; c < copies; c++) {
+        const image = imageOf(one, 1, 2)
+        const torn = c === copies - 1 ? image.slice(0, 24) : image
+        one.card.serve(...copyFrames(one, 1, c, torn))
+      }
+      let card = new TestCard(one.card.nvdimm)
+      // And one in each copy of the third, in turn, of which no FLUSH was answered.
+      for (let c = 0; c < copies; c++) {
+        const again = { card, region: card.open(), qp: card.connect() }
+        const [write] = copyFrames(again, 1, c, imageOf(again, 1, 3).slice(0, 24))
+        card.serve(write!)
+        const left = copiesOf(again, card.connect(), 1)
+        expect(left).toEqual(left.map((_, i) => (i === c ? 'torn' : '2')))
+        card = new TestCard(card.nvdimm)
+      }
+      const last = restarted(card.nvdimm)
+      expect(copiesOf(last, last.qp, 1)).toEqual(Array(copies).fill('2'))
+    })
   })
 
   test('and the slots of the medium say so', () => {

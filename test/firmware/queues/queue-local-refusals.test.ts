@@ -120,6 +120,11 @@ function carried(w: World, copies: number, length: number): ElementFields {
 const BYTES: readonly Row[] = [
   [
     'PERSIST_HEADER',
+    'bytes with a guard, which nobody would compare',
+    ({ safe }) => ({ ...persisted(safe), immediate: 1, inline: dataOf(8, 1) }),
+  ],
+  [
+    'PERSIST_HEADER',
     'several copies of bytes',
     ({ safe }) => ({
       ...persisted(safe),
