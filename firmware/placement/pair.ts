@@ -3,7 +3,10 @@
  * by a WRITE and a FLUSH (source 1, FIG. 11, S202 and S203; S1-M2). The card examines them, at
  * every start and in idle time, and makes them equal by the table of cases of any record.
  *
- * Invariants, of what the card stores beside its clients:
+ * Invariants:
+ * - Before a message into a copy begins, another copy of the record is valid, durable and not older
+ *   (scrub.ts, lookBeforeWrite); and one message into a record is under way at a time. So whatever
+ *   clients do, and whenever the power goes, a record that was durable is there, or a newer one.
  * - A copy is a source only when it is durable: whatever was stored is fenced before a slot is
  *   judged. Else a cut could tear the source, and what was made from it.
  * - While a message into a copy is under way its record is left alone. What is torn may be whole a

@@ -13,28 +13,31 @@
  *   record was answered for, and none was lost that is not on the list. As soon as the list has
  *   room that is done first, so the region takes writes again when the last one is settled; while
  *   the list is full, in its turn.
- * - A record of a pair region is looked at before a client writes into it for the first time since
- *   the start: a cut has torn one copy at the most, and the next one may tear another.
+ * - A record of a pair region is looked at before a client writes into a copy of it, so that a cut
+ *   never finds the only good one torn (pair.ts).
  * - One past the host's caches that a start could not look at, as its host was away, takes no
  *   writes until such a look at all of it, which is the first thing that is done when the host has
  *   shown its memory. In one life of the host, or it begins again.
  */
 
 import { count, isArmed } from '../board/context.ts'
-import { DMA, type Fault, NOT_DURABLE, PASS, SUPERBLOCK } from '../board/fault.ts'
+import { DMA, type Fault, NOT_DURABLE, NOT_READY, PASS, SUPERBLOCK } from '../board/fault.ts'
 import { REGIONS, SCRUB_TURNS } from '../board/limits.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { AcceptContext, ScrubState, ServeContext, ThroughContext } from '../burst/context.ts'
 import { SLICE_PAUSE_US, sliceEnd } from '../burst/slice.ts'
 import { isWritten } from '../burst/through-job.ts'
+import { VIEW_FIRST_COPY, viewOf } from '../burst/view.ts'
 import { closedBy } from '../commit/closed.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
+import { examineCopies } from '../commit/examine.ts'
 import { scrubLines } from '../commit/operations.ts'
 import { LOOK_DUE, LOOK_WAITS, scanRegion } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
 import { commitNow } from '../engine/group.ts'
 import { mendFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
+import { sequenceAfter } from '../medium/copies.ts'
 import { isPair, KIND_RECORDS, type Region } from '../medium/region.ts'
 import {
   isOverfull,
@@ -90,17 +93,50 @@ export function scanNow(
 }
 
 /**
- * Before a client writes into a copy: a record that nobody has looked at since the start is looked
- * at now. What a cut has torn must be whole again before another copy is torn. NOT_DURABLE while
- * that cannot be done.
+ * Before a client writes into a copy, which the message may leave torn: the others must be valid,
+ * durable and not older. Where they are not the record is made whole first, and one of them at the
+ * least must be so then. NOT_READY while another message into the record is under way; NOT_DURABLE
+ * where that cannot be done now.
  */
-export function lookBeforeWrite(state: AcceptContext, region: Region, slot: number): Fault {
-  if (!isDue(state, region) || slot >= region.slots) return PASS
+export function lookBeforeWrite(
+  state: AcceptContext,
+  region: Region,
+  slot: number,
+  vaLow: number,
+): Fault {
+  const copy = viewOf(vaLow) - VIEW_FIRST_COPY
+  // Who looks for the copy says so.
+  if (slot >= region.slots || copy < 0 || copy >= region.copies) return PASS
+  if (isUnderWay(state, region, slot)) return NOT_READY
   if (mendFault(state, region) !== PASS) return NOT_DURABLE
   // What stands in the list is not to be mixed with what the look runs.
   commitNow(state)
   runBurst(state)
-  return scanNow(state, region, slot, slot + 1) === PASS ? PASS : NOT_DURABLE
+  const fenced = fenceCopies(state.list)
+  if (fenced !== PASS) {
+    state.commit.closed = fenced
+    return NOT_DURABLE
+  }
+  const others = region.copies - 1
+  if (othersOf(state, region, slot, copy) === others) return PASS
+  if (scanNow(state, region, slot, slot + 1) !== PASS) return NOT_DURABLE
+  // The medium may refuse a copy; of a record that is lost its region says so.
+  const isSpare = region.unsettled > 0 || othersOf(state, region, slot, copy) > 0
+  return isSpare ? PASS : NOT_DURABLE
+}
+
+/** How many copies besides that one are valid, and not older? */
+function othersOf(state: AcceptContext, region: Region, slot: number, copy: number): number {
+  const { examination } = state
+  examineCopies(state.list, state.words, examination, region, slot, 0, region.copies)
+  const own = examination.copies[copy]!
+  let count = 0
+  for (let c = 0; c < region.copies; c++) {
+    const { valid, header } = examination.copies[c]!
+    if (c === copy || !valid) continue
+    if (!own.valid || !sequenceAfter(own.header, header)) count += 1
+  }
+  return count
 }
 
 /**

@@ -25,6 +25,7 @@ import {
   type Fault,
   LEVEL,
   NOT_DURABLE,
+  NOT_READY,
   OWN_HOST,
   PASS,
   PERSIST_HEADER,
@@ -61,7 +62,7 @@ import {
 } from '../engine/locate.ts'
 import * as el from '../host/element.ts'
 import type { HostContext, HostState } from '../host/host-state.ts'
-import { EXECUTED } from '../host/work.ts'
+import { EXECUTED, WAIT } from '../host/work.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   isPair,
@@ -162,10 +163,12 @@ function writeLocal(state: AcceptContext): number {
   if (region.kind !== KIND_BYTES && !isPair(region)) {
     return executeRecord(state, region, region.copies, true)
   }
-  const unseen = isPair(region)
-    ? lookBeforeWrite(state, region, state.host.element.addressHigh)
-    : PASS
-  if (unseen !== PASS) return unseen
+  if (isPair(region)) {
+    const { addressHigh, addressLow } = state.host.element
+    const unseen = lookBeforeWrite(state, region, addressHigh, addressLow)
+    if (unseen === NOT_READY) return WAIT
+    if (unseen !== PASS) return unseen
+  }
   return storeElement(state, region, false)
 }
 

@@ -114,7 +114,7 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   if (fault !== PASS) return fault
   const region = located.region!
   if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
-  const unseen = isPair(region) ? lookBeforeWrite(state, region, reth.vaHigh) : PASS
+  const unseen = isPair(region) ? lookBeforeWrite(state, region, reth.vaHigh, reth.vaLow) : PASS
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   if (unseen !== PASS) return unseen
   const outside = locateStored(state, region, reth.vaHigh, reth.vaLow, length)

@@ -34,6 +34,7 @@ const SEED = Number(process.env.SEED ?? 20261128)
 const IMAGES_MAX = 512
 const NAK_ACCESS = 0x62
 const NAK_OPERATIONAL = 0x63
+const RNR_NAK = 0x2c
 const NOTHING: Uint8Array = new Uint8Array(0)
 
 function pairSetting(copies = 2, capacity = 64, mtu = 4096): Setting {
@@ -166,7 +167,7 @@ describe('S1-M2: a client writes the copies of a record', () => {
 
   test('D-14: a record without a whole copy is lost, and its region takes no more', () => {
     const one = pairSetting()
-    for (let c = 0; c < 2; c++) one.card.serve(...copyFrames(one, 1, c, dataOf(64, c)))
+    for (let c = 0; c < 2; c++) one.card.nvdimm.poison(slotOffset(one.region, c, 1) / 64)
     one.card.scan(one.region.id)
     expect(
       one.card.serve(...copyFrames(one, 2, 0, imageOf(one, 2, 1)).slice(0, 1))[0]!.syndrome,
@@ -200,6 +201,44 @@ describe('S1-M2: what the card makes equal beside a client', () => {
     settle(one.card)
     one.card.scan(one.region.id)
     expect(copiesOf(one, qp, 1)).toEqual(['0', '0'])
+  })
+
+  test('two messages are never under way into one record: the second draws an RNR NAK', () => {
+    const one = pairSetting(2, 1000, 256)
+    const first = copyFrames(one, 1, 1, imageOf(one, 1, 4, dataOf(900, 1)))
+    one.card.serve(...first.slice(0, 2))
+    const other = { ...one, qp: one.card.connect(256) }
+    const second = copyFrames(other, 1, 0, imageOf(one, 1, 5, dataOf(900, 2)))
+    expect(one.card.serve(second[0]!).map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    // Another record is nobody's business.
+    const third = { ...one, qp: one.card.connect(256) }
+    const apart = copyFrames(third, 2, 0, imageOf(one, 2, 5))
+    expect(one.card.serve(...apart).map(({ syndrome }) => syndrome)).not.toContain(RNR_NAK)
+    one.card.serve(...first.slice(2))
+    one.card.serve(...second)
+    expect(copiesOf(one, one.card.connect(), 1)).toEqual(['5', '4'])
+  })
+
+  test('the only good copy is doubled before a client may tear it', () => {
+    const one = pairSetting(2, 1000, 256)
+    for (let c = 0; c < 2; c++) {
+      one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 3, dataOf(900, 3))))
+    }
+    // One client ends inside copy B; another one begins with copy A; and the power goes.
+    const gone = { ...one, qp: one.card.connect(256) }
+    const frames = copyFrames(gone, 1, 1, imageOf(one, 1, 4, dataOf(900, 4)))
+    one.card.serve(...frames.slice(0, 2))
+    const psn = gone.qp.psn - frames.length + 2
+    one.card.serve(...writeFrames(gone.qp, one.region, 0, dataOf(8, 1), { psn }))
+    const next = { ...one, qp: one.card.connect(256) }
+    expect(copiesOf(one, next.qp, 1)).toEqual(['3', 'torn'])
+    const more = copyFrames(next, 1, 0, imageOf(one, 1, 5, dataOf(900, 5)))
+    one.card.serve(more[0]!)
+    expect(copiesOf(one, one.card.connect(), 1)).toEqual(['torn', '3'])
+    one.card.machine.die()
+    cut(one.card.nvdimm, { random: new Random(SEED), strategy: 'all' })
+    const again = restarted(one.card.nvdimm)
+    expect(copiesOf(again, again.qp, 1)).toEqual(['3', '3'])
   })
 
   test('X-3: what a client wrote into an image says nothing of anybody’s operations', () => {
