@@ -398,7 +398,7 @@ describe.skipIf(noService !== null)(name, () => {
       }
       const before = await heapAfter(300)
       expect(before).toBeGreaterThan(500_000)
-      expect(before).toBeLessThan(5 << 20)
+      expect(before).toBeLessThan(4 << 20)
       expect(await heapAfter(1500)).toBe(before)
       await dpu.close()
     })

@@ -30,7 +30,7 @@ export const LINK_PARTS: readonly string[] = [
     'link/datagrams',
   ],
   ...['link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault'],
-  ...['card/icrc', 'card/crc32c'],
+  ...['card/icrc', 'card/crc32c', 'card/crc-table'],
 ]
 
 /** Why no such program can be made here; null where it can. */

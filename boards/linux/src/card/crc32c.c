@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "card/crc-table.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -24,8 +26,8 @@
 
 enum { CHAIN_BYTES = 256 };
 
-/* Table k advances a byte over k further bytes of zeros. Written once, before main runs. */
-static uint32_t tables[8][256];
+/* Written once, before main runs. */
+static struct crc_table table;
 
 /* Table k moves byte k of a register over CHAIN_BYTES of zeros. */
 static uint32_t chain[4][256];
@@ -36,21 +38,8 @@ static advance_function advance_table;
 static advance_function *advance = advance_table;
 static const char *engine = "table";
 
-static uint32_t load32(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-         (uint32_t)bytes[3] << 24;
-}
-
 static uint32_t advance_table(uint32_t r, const uint8_t *bytes, size_t length) {
-  for (; length >= 8; bytes += 8, length -= 8) {
-    uint32_t low = r ^ load32(bytes);
-    uint32_t high = load32(bytes + 4);
-    r = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
-        tables[4][low >> 24] ^ tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^
-        tables[1][high >> 16 & 0xff] ^ tables[0][high >> 24];
-  }
-  for (; length > 0; bytes++, length--) r = tables[0][(r ^ *bytes) & 0xff] ^ r >> 8;
-  return r;
+  return crc_table_advance(&table, r, bytes, length);
 }
 
 static uint32_t behind(uint32_t r) {
@@ -120,17 +109,7 @@ static void pick(void) {}
 
 __attribute__((constructor)) static void prepare(void) {
   static const uint8_t zeros[CHAIN_BYTES];
-  for (uint32_t i = 0; i < 256; i++) {
-    uint32_t r = i;
-    for (int bit = 0; bit < 8; bit++) r = (r & 1) != 0 ? r >> 1 ^ POLYNOMIAL : r >> 1;
-    tables[0][i] = r;
-  }
-  for (int table = 1; table < 8; table++) {
-    for (int i = 0; i < 256; i++) {
-      uint32_t before = tables[table - 1][i];
-      tables[table][i] = tables[0][before & 0xff] ^ before >> 8;
-    }
-  }
+  crc_table_fill(&table, POLYNOMIAL);
   for (int byte = 0; byte < 4; byte++) {
     for (uint32_t i = 0; i < 256; i++) {
       chain[byte][i] = advance_table(i << 8 * byte, zeros, CHAIN_BYTES);

@@ -279,6 +279,8 @@ static struct engine *make(struct machine *machine, const struct engine_limits *
   }
   JS_SetMemoryLimit(engine->runtime, limits->heap_bytes);
   JS_SetMaxStackSize(engine->runtime, limits->stack_bytes);
+  /* Nobody asks a function for its text. A trace of the stack needs lines only, and keeps them. */
+  JS_SetStripInfo(engine->runtime, JS_STRIP_SOURCE);
   JS_SetInterruptHandler(engine->runtime, is_late, engine);
   engine->context = JS_NewContextRaw(engine->runtime);
   if (engine->context == NULL) {

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "card/crc-table.h"
 #include "hal.h"
 
 #if defined(__x86_64__)
@@ -49,8 +50,8 @@ enum {
 /* The register after the eight bytes of ones that stand for the absent local route header. */
 #define START 0xdebb20e3u
 
-/* Table k advances a byte over k further bytes of zeros. Written once, before main runs. */
-static uint32_t tables[8][256];
+/* Written once, before main runs. */
+static struct crc_table table;
 
 /* What two multiplications move sixteen bytes forward by: over 64 bytes, and over 16. */
 static uint64_t fold_far[2], fold_near[2];
@@ -61,26 +62,12 @@ static advance_function advance_table;
 static advance_function *advance = advance_table;
 static const char *engine = "table";
 
-static uint32_t load32(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-         (uint32_t)bytes[3] << 24;
-}
-
 static uint32_t load16_network(const uint8_t *bytes) {
   return (uint32_t)bytes[0] << 8 | bytes[1];
 }
 
-/* Runs the register over the bytes, eight at a time. */
 static uint32_t advance_table(uint32_t r, const uint8_t *bytes, size_t length) {
-  for (; length >= 8; bytes += 8, length -= 8) {
-    uint32_t low = r ^ load32(bytes);
-    uint32_t high = load32(bytes + 4);
-    r = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
-        tables[4][low >> 24] ^ tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^
-        tables[1][high >> 16 & 0xff] ^ tables[0][high >> 24];
-  }
-  for (; length > 0; bytes++, length--) r = tables[0][(r ^ *bytes) & 0xff] ^ r >> 8;
-  return r;
+  return crc_table_advance(&table, r, bytes, length);
 }
 
 #if defined(__x86_64__)
@@ -191,13 +178,6 @@ static void pick(void) {}
 
 #endif
 
-/* x^n mod P, in the order of bits in which the CRC runs: bit 31 is the coefficient of 1. */
-static uint32_t power_of_x(uint32_t n) {
-  uint32_t r = 1u << 31;
-  for (; n > 0; n--) r = (r & 1) != 0 ? r >> 1 ^ POLYNOMIAL : r >> 1;
-  return r;
-}
-
 /*
  * The factors that move sixteen bytes over `bits` bits: for their first half, which is 64 bits
  * further away, and for their second. A product of two 64-bit polynomials in this order of bits
@@ -205,22 +185,12 @@ static uint32_t power_of_x(uint32_t n) {
  * which is a factor of x^32.
  */
 static void fold_factors(uint64_t factors[2], uint32_t bits) {
-  factors[0] = (uint64_t)power_of_x(bits + 32) << 1;
-  factors[1] = (uint64_t)power_of_x(bits - 32) << 1;
+  factors[0] = (uint64_t)crc_power_of_x(POLYNOMIAL, bits + 32) << 1;
+  factors[1] = (uint64_t)crc_power_of_x(POLYNOMIAL, bits - 32) << 1;
 }
 
 __attribute__((constructor)) static void prepare(void) {
-  for (uint32_t i = 0; i < 256; i++) {
-    uint32_t r = i;
-    for (int bit = 0; bit < 8; bit++) r = (r & 1) != 0 ? r >> 1 ^ POLYNOMIAL : r >> 1;
-    tables[0][i] = r;
-  }
-  for (int table = 1; table < 8; table++) {
-    for (int i = 0; i < 256; i++) {
-      uint32_t before = tables[table - 1][i];
-      tables[table][i] = tables[0][before & 0xff] ^ before >> 8;
-    }
-  }
+  crc_table_fill(&table, POLYNOMIAL);
   fold_factors(fold_far, 512);
   fold_factors(fold_near, 128);
   pick();
