@@ -64,8 +64,6 @@ function regionShapeFault(entry: RegionEntry): Fault {
   if (entry.name[0] === 0) return REQUEST
   if (entry.kind === KIND_BYTES) {
     if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
-    // The acknowledgement of a WRITE cannot wait for a host.
-    if (entry.flags !== 0 && entry.placement === PLACEMENT_THROUGH) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
   }
   if (entry.kind !== KIND_RECORDS) return REQUEST

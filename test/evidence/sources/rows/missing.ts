@@ -20,6 +20,8 @@ const METER = 'firmware/residency/meter.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
+const WRITE_BACK = 'firmware/placement/write-back.ts'
+const WRITE_BACK_TEST = 'test/firmware/placement/write-back.test.ts'
 
 export const MISSING: readonly Row[] = [
   {
@@ -57,6 +59,15 @@ export const MISSING: readonly Row[] = [
     replace: 'found = c',
     test: WHICH_COPY_TEST,
     title: 'S1-M4: whatever a cut leaves, that is the first valid one in write order',
+  },
+  {
+    id: 'S1-M5',
+    broken: 'bytes registered write-persist are acknowledged when the agent is asked',
+    file: WRITE_BACK,
+    find: '  return awaitJob(qp, psn, messageFrom, taken)',
+    replace: '  return taken',
+    test: WRITE_BACK_TEST,
+    title: 'S1-M5, D-9: WRITE: not taken before the bell',
   },
   {
     id: 'S1-M7',
