@@ -186,9 +186,9 @@ export function acceptThrough(
   const { item } = job
   copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, ask.length)
   fillItem(item, qp, ask)
+  item.client = clientOf(state, qp, ask)
   // Its outcome is told when its last packet comes again.
   if (ask.plain) item.wantsAck = false
-  item.client = clientOf(state, qp, ask)
   const { operations } = state.commit
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp

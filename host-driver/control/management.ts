@@ -120,6 +120,8 @@ export interface BytesRequest {
   readonly length: number
   /** Every store that is acknowledged is durable (P2-1, P2-5, D-9). */
   readonly writePersist?: boolean
+  /** Where it lies: the card's own NVDIMM unless given (source 2). */
+  readonly placement?: RegionPlacement
 }
 
 /** A region that is offered on a port of RDMA-CM. */
@@ -182,6 +184,7 @@ const BYTES_KINDS: Kinds<BytesRequest> = {
   name: REGION_NAME,
   length: integer(1, Number.MAX_SAFE_INTEGER),
   writePersist: BOOLEAN,
+  placement: oneOf(PLACEMENTS),
 }
 
 const PUBLICATION_KINDS: Kinds<Publication> = {
@@ -285,6 +288,7 @@ export class Management {
     body[mad.REGION_KIND] = mad.KIND_BYTES
     putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
     putU64(body, mad.REGION_LENGTH_HIGH, length)
+    body[mad.REGION_PLACEMENT] = PLACEMENTS.indexOf(region.placement ?? 'local')
     const what = `provision '${name}'`
     return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
   }

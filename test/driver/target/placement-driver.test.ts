@@ -142,6 +142,40 @@ for (const [platform, mechanism] of [
   })
 }
 
+describe.each([
+  ['bypass', DDIO_OFF],
+  ['through', DDIO_ON],
+] as const)('S1-M5: %s: bytes', (placement, platform) => {
+  test('registered write-persist are durable by every store, when it is done', async () => {
+    const { local, dpu } = await bench(platform)
+    const shape = { name: 'bytes', length: 65536, placement, writePersist: true }
+    const bytes = await dpu.provisionBytes(shape)
+    const long = record(20_000, 2)
+    await Promise.all([
+      bytes.write(0, record(100, 1)),
+      bytes.write(4096, long),
+      bytes.atomicWrite(32_768, record(8, 3)),
+    ])
+    await restart(local)
+    await dpu.reconnect()
+    expect(await bytes.read(0, 100)).toEqual(record(100, 1))
+    expect(await bytes.read(4096, long.length)).toEqual(long)
+    expect(await bytes.read(32_768, 8)).toEqual(record(8, 3))
+  })
+
+  test('are durable behind FLUSH', async () => {
+    const { local, dpu } = await bench(platform)
+    const bytes = await dpu.provisionBytes({ name: 'bytes', length: 65536, placement })
+    const long = record(20_000, 2)
+    const written = bytes.write(4096, long)
+    await bytes.flush(4096, long.length)
+    await written
+    await restart(local)
+    await dpu.reconnect()
+    expect(await bytes.read(4096, long.length)).toEqual(long)
+  })
+})
+
 test('P2-27: through: many records are under way at once, and each is acknowledged', async () => {
   const { region, agent } = await bench(DDIO_ON)
   const before = agent!.finished

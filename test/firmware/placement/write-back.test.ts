@@ -508,7 +508,7 @@ describe('a plain WRITE of a record', () => {
           const again = bell === 0 ? sent : card.serve(frames.at(-1)!)
           expect(answersOf(again).at(-1), `bell ${bell}`).toBe('RNR')
           agentOf(made).poll()
-          card.idle()
+          expect(answersOf(card.pass(0))).toEqual([])
         }
         expect(answersOf(card.serve(frames.at(-1)!))).toEqual(['persist 0', 'ACK'])
         cutPower(made, NOTHING)

@@ -67,7 +67,7 @@ export const MISSING: readonly Row[] = [
     find: '  return awaitJob(qp, psn, messageFrom, taken)',
     replace: '  return taken',
     test: WRITE_BACK_TEST,
-    title: 'S1-M5, D-9: WRITE: not taken before the bell',
+    title: ': not taken before the bell, and then as ever',
   },
   {
     id: 'S1-M7',
