@@ -72,6 +72,11 @@ export interface ScanResult {
   readonly unsettled: number
   /** No copy can stand for it: `discard` gives one up. */
   readonly lost: number
+  /**
+   * Passed over, and not among those checked: somebody is writing them, or was when his connection
+   * broke. Of who is silent the DPU gives that up within 20 s.
+   */
+  readonly underWay: number
 }
 
 export class Dpu {
@@ -356,13 +361,14 @@ export class Dpu {
     if (progress !== undefined) check('progress', progress, FUNCTION)
     const { management, way } = this.connection
     const info = await management.open(name, this.domain)
-    const total = { checked: 0, unsettled: 0, lost: 0 }
+    const total = { checked: 0, unsettled: 0, lost: 0, underWay: 0 }
     for (let next = 0; next < info.slots; ) {
       const step = await management.scan(info.id, next)
       total.checked += step.checked
       total.unsettled += step.unsettled
       total.lost += step.lost
-      progress?.(total.checked)
+      total.underWay += step.underWay
+      progress?.(total.checked + total.underWay)
       // Its host writes back what was found before.
       if (step.next === next) await sleep(way, SCAN_PAUSE_US)
       next = step.next

@@ -100,7 +100,7 @@ export function createRecovery(state: Omit<PartContext, 'recovery'>): Recovery {
     unsettled: state.commit.unsettled.fill(null),
     unlisted: 0,
     stored: 0,
-    found: { lost: 0, unsettled: 0 },
+    found: { lost: 0, unsettled: 0, underWay: 0 },
   }
 }
 

@@ -555,10 +555,12 @@ function scan(call: Call): Fault {
   const last = may ? sliceEnd(region, first) : first
   const { report, found } = state.recovery
   const { repaired } = report
-  const { lost, unsettled } = found
+  const { lost, unsettled, underWay } = found
   fault = scanNow(state, region, first, last)
   putU32(bytes, to + mad.SCAN_NEXT, last)
-  putU32(bytes, to + mad.SCAN_CHECKED, last - first)
+  const passed = found.underWay - underWay
+  putU32(bytes, to + mad.SCAN_CHECKED, last - first - passed)
+  putU32(bytes, to + mad.SCAN_UNDER_WAY, passed)
   putU32(bytes, to + mad.SCAN_REPAIRED, report.repaired - repaired)
   putU32(bytes, to + mad.SCAN_UNSETTLED, region.unsettled)
   putU32(bytes, to + mad.SCAN_FOUND_LOST, found.lost - lost)

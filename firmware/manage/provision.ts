@@ -91,9 +91,9 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
 
 /**
  * Makes the region that `entry` asks for. Asking again for the same is answered like the first
- * time; while it is made, by UNDER_WAY, and a slice of it is done. Faults: REQUEST, UNDER_WAY,
- * PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, DMA,
- * FLUSH.
+ * time; while it is made, or something else is done in slices, by UNDER_WAY, and a slice of that is
+ * done. Faults: REQUEST, UNDER_WAY, PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS,
+ * REGIONS_FULL, NO_SPACE, MEDIA, DMA, FLUSH.
  */
 export function provision(state: ManageContext, entry: RegionEntry): Fault {
   const shape = regionShapeFault(entry)
@@ -111,6 +111,8 @@ export function provision(state: ManageContext, entry: RegionEntry): Fault {
   if (regionJob.fault !== PASS && regionJob.region!.name === name) return takeFault(regionJob)
   const refused = mendFault(state, entry)
   if (refused !== PASS) return refused
+  // Whoever asks again helps: also where another region is made, or the room of one is cleared.
+  if (regionJob.kind !== JOB_NONE && takeSlice(state)) serveRegionJob(state)
   if (regionJob.kind !== JOB_NONE) return UNDER_WAY
   return placeRegion(state, entry)
 }

@@ -306,6 +306,7 @@ export const COUNTERS_PER_MAD = 27
  *    8 next record u32, the number of slots when done
  *   12 checked u32     16 repaired u32    20 unsettled in the region u32
  *   24 of those checked: lost u32           28 and unsettled, but not lost u32
+ *   32 passed over, as somebody is writing them u32
  *
  * SETTLE (SET)
  *
@@ -319,6 +320,7 @@ export const SCAN_REPAIRED = 16
 export const SCAN_UNSETTLED = 20
 export const SCAN_FOUND_LOST = 24
 export const SCAN_FOUND_UNSETTLED = 28
+export const SCAN_UNDER_WAY = 32
 export const SETTLE_REGION = 0
 export const SETTLE_RECORD = 4
 export const SETTLE_DECISION = 8

@@ -224,6 +224,8 @@ interface ScanStep {
   readonly lost: number
   /** It is whole, but not in every copy, and cannot be made so. */
   readonly unsettled: number
+  /** Passed over, and not among those checked: somebody is writing them. */
+  readonly underWay: number
 }
 
 export class Management {
@@ -443,6 +445,7 @@ export class Management {
       checked: u32(answer, mad.SCAN_CHECKED),
       lost: u32(answer, mad.SCAN_FOUND_LOST),
       unsettled: u32(answer, mad.SCAN_FOUND_UNSETTLED),
+      underWay: u32(answer, mad.SCAN_UNDER_WAY),
     }
   }
 

@@ -91,7 +91,8 @@ export function addEmulate(program: Command): void {
     .option(
       '--region <name:slots:capacity[:copies][@placement]>',
       'region to have; placement: local, the card itself, unless said; of the host inside: ' +
-        'bypass, past its caches, through them, or host, whichever it has; repeatable',
+        'bypass, past its caches, through them, or host, whichever it has; ' +
+        'pair, of the card itself, of which clients write the copies; repeatable',
       placedRegion,
     )
     .option(

@@ -465,8 +465,9 @@ export class Emulation {
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
       const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
       const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
+      const pair = one.pair ? ', a pair region' : ''
       const serves = one.refuses === null ? '' : `, no writes (${one.refuses})`
-      output.say(`  region '${one.name}': ${shape}${place}${serves}`)
+      output.say(`  region '${one.name}': ${shape}${pair}${place}${serves}`)
     }
     for (const { port, region } of published) {
       const kind = region.writePersist ? ', write-persist' : ''
