@@ -30,6 +30,7 @@ import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 import type { Connection } from './link/connection.ts'
 import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'
+import type { PiecesControl } from './target/pieces.ts'
 import type { PlacementControl } from './target/registrar.ts'
 import { type Outcome, pending, resultOf } from './way/chain.ts'
 import type { Inbox } from './way/inbox.ts'
@@ -124,7 +125,7 @@ export class Dpu {
    * What registrar and flush agent ask of the card (registrar.ts, flush-agent.ts): for a process on
    * the target machine, whose memory the card sees.
    */
-  get host(): PlacementControl & AgentControl {
+  get host(): PlacementControl & PiecesControl & AgentControl {
     return this.connection.management
   }
 

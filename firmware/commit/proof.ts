@@ -56,10 +56,15 @@ export interface Proof {
   /** The number of the last probe; zero before the first. */
   numberHigh: number
   numberLow: number
+  /** Bytes of the host's memory that HOST_SPACE shows. */
+  hostBytes: number
+  /** The life in which the host has stated the pieces of its memory; -1: in none. */
+  statedIn: number
 }
 
 export function createProof(): Proof {
-  return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0 }
+  const shown = { hostBytes: 0, statedIn: -1 }
+  return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0, ...shown }
 }
 
 /** May a region of that placement be written? PASS, PLACEMENT_UNKNOWN or PLACEMENT_WRONG. */

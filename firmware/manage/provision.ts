@@ -119,7 +119,7 @@ export function provision(state: ManageContext, entry: RegionEntry): Fault {
 
 /** Finds a place and room, and begins: on what both pages of the superblock say is free. */
 function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
-  const { superblock, facts, list } = state
+  const { superblock, proof, list } = state
   const mended = superblock.half ? mendSuperblock(list, superblock) : PASS
   if (mended !== PASS) return closeBy(state, mended)
   let index = 0
@@ -130,7 +130,7 @@ function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
   entry.id = nextIdOf(superblock)
   entry.copies = records ? entry.copies : 1
   entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
-  const limit = local ? partBytesOf(superblock) : facts.hostBytes
+  const limit = local ? partBytesOf(superblock) : proof.hostBytes
   entry.at = regionRoomFor(superblock, local, entry.copies * entry.areaBytes, limit)
   if (entry.at < 0) return NO_SPACE
   const key = new Uint8Array(KEY_BYTES)

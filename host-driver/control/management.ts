@@ -13,6 +13,7 @@ import {
   COPIES_MIN,
   HOST_QUEUES,
   ON_DEMAND_REGIONS,
+  PAGE_BYTES,
   RECORD_BYTES_MAX,
   REGION_NAME_BYTES,
   REGIONS,
@@ -39,6 +40,7 @@ import {
   oneOf,
   WORD,
 } from '../base/kinds.ts'
+import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 import { type Waiter, waiterOf } from '../base/waiter.ts'
 import { putU64 } from '../base/wide.ts'
 import { bodyOf } from './body.ts'
@@ -459,6 +461,23 @@ export class Management {
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
   async probe(): Promise<void> {
     await this.set('probe', mad.ATTRIBUTE_PROBE, bodyOf())
+  }
+
+  /** States the pieces of the host's memory that the card is to use (pieces.ts). */
+  async statePieces(pieces: readonly MemoryPiece[]): Promise<readonly MemoryPiece[]> {
+    check('pieces', pieces, PIECES)
+    const body = bodyOf([mad.PIECES_COUNT, pieces.length])
+    pieces.forEach(({ at, bytes }, i) => {
+      const into = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+      putU32(body, into, at / PAGE_BYTES)
+      putU32(body, into + 4, bytes / PAGE_BYTES)
+    })
+    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, body)
+    return Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
+      const from = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+      const [page, pages] = [u32(answer, from), u32(answer, from + 4)]
+      return { at: page * PAGE_BYTES, bytes: pages * PAGE_BYTES }
+    })
   }
 
   /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */

@@ -439,6 +439,32 @@ describe('a host inside, with persistent memory', () => {
     })
   }
 
+  for (const [placement, ddio] of kinds) {
+    test(`S1-M6: ${placement}: in pieces, which its next life states again`, async () => {
+      const pieces = ['--persistent', '1M', '--pieces', '8K@512K,256K@0,16K@768K']
+      const { emulate, dpu, far } = await hosted(...pieces, ...ddio)
+      expect(far.info.placement).toBe(placement)
+      expect(await emulate.order('host off')).toHaveProperty('hostCut')
+      expect(await emulate.order('host on')).toMatchObject({ hostOn: { placement } })
+      expect(await textOf(far)).toBe('old')
+      await far.persist(0, Buffer.from('new')).persisted
+      expect(await textOf(far)).toBe('new')
+      await dpu.close()
+      expect(await emulate.stop()).toBe(0)
+    })
+  }
+
+  test.each([
+    [['--persistent', '1M', '--pieces', '8K@1020K'], 'leaves the 1048576 of --persistent'],
+    [['--persistent', '1M', '--pieces', '8K@0,4K@4K'], 'none in another'],
+    [['--pieces', '8K@0'], '--pieces is of --persistent'],
+  ])('S1-M6: pieces that it cannot have are refused: %j', async (options, words) => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', ...options)
+    const [code] = (await once(emulate.child, 'close')) as [number]
+    expect(emulate.said).toContain(words)
+    expect(code).toBe(64)
+  })
+
   test('R1-C2: it comes back with DDIO the other way: read, and not written', async () => {
     const { emulate, dpu, far } = await hosted('--persistent', '1M', '--ddio')
     expect(await emulate.order('host ddio off')).toEqual({ hostNext: { ddio: false } })

@@ -11,6 +11,7 @@ import {
   PAGES_AT_ONCE,
 } from '../../../firmware/board/limits.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
+import { type MemoryPiece, PIECES } from '../../base/pieces.ts'
 import type { RegionRequest } from '../../control/management.ts'
 import { PLACEMENTS, type RegionPlacement } from '../../control/part.ts'
 import { regionRequest, size, unixSocket } from '../base/arguments.ts'
@@ -149,6 +150,16 @@ export function persistentRequest(text: string): PersistentRequest {
   const path = rest.join(',')
   if (rest.length > 0 && path === '') throw new InvalidArgumentError('bytes, or bytes,file')
   return { bytes, ...(path === '' ? {} : { path }) }
+}
+
+/** 'bytes@at', several of them with commas between: whole pages, none in another's bytes. */
+export function memoryPieces(text: string): readonly MemoryPiece[] {
+  const pieces = text.split(',').map((one) => {
+    const [bytes = '', at = ''] = one.split('@')
+    return { at: size(at), bytes: size(bytes) }
+  })
+  if (PIECES.takes(pieces)) return pieces
+  throw new InvalidArgumentError(`bytes@at, as 256K@512K,128K@0: ${PIECES.give}`)
 }
 
 /** A region of the card, or in the persistent memory of its host: placed as that is proven. */

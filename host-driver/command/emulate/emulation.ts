@@ -30,6 +30,7 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { DPU_ENDPOINT } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
+import type { MemoryPiece } from '../../base/pieces.ts'
 import type { Wire } from '../../base/wire.ts'
 import { connect } from '../../connect.ts'
 import type { PartStatus, RegionInfo } from '../../control/part.ts'
@@ -64,6 +65,8 @@ export interface EmulationOptions {
   /** A host in this process: its memory on demand, its persistent memory. */
   readonly memory?: MemoryRequest
   readonly persistent?: PersistentRequest
+  /** The pieces of it that the card uses. */
+  readonly pieces?: readonly MemoryPiece[]
   readonly ddio?: boolean
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string

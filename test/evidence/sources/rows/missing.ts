@@ -14,9 +14,11 @@ const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
+const HOST_PIECES = 'firmware/medium/host-pieces.ts'
 const PAIR = 'firmware/placement/pair.ts'
 const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
 const METER = 'firmware/residency/meter.ts'
+const PLACEMENT_PIECES_TEST = 'test/firmware/placement/placement-pieces.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
@@ -68,6 +70,15 @@ export const MISSING: readonly Row[] = [
     replace: '  return taken',
     test: WRITE_BACK_TEST,
     title: ': not taken before the bell, and then as ever',
+  },
+  {
+    id: 'S1-M6',
+    broken: 'pieces in which no region lies where it lay take the place of others',
+    file: HOST_PIECES,
+    find: 'a === null || b === null || a.page !== b.page',
+    replace: 'a === null || b === null',
+    test: PLACEMENT_PIECES_TEST,
+    title: 'by which a region would lie elsewhere are refused',
   },
   {
     id: 'S1-M7',
