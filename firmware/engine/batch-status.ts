@@ -18,6 +18,7 @@ import {
   type Batch,
   type BatchBits,
   durableUpToIndex,
+  endHanding,
   endNotice,
   noteMemberDurable,
   noteRefused,
@@ -163,6 +164,7 @@ export function concludeBatch(
   due: boolean,
 ): void {
   batch.phase = BATCH_DONE
+  endHanding(state.batches, batch)
   releaseMembers(state.batches, batch)
   endNotice(state.batches, batch)
   if (due && qp.state === STATE_OPEN) repeatStatus(state, qp, batch, batch.psn, 0)

@@ -26,6 +26,7 @@ import {
   type Fault,
   MESSAGE_LENGTH,
   NOT_DURABLE,
+  NOT_READY,
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
@@ -80,6 +81,7 @@ import {
 } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { beginMember, endMember, holds, openMember, storeCollected } from './batch.ts'
+import { isAhead } from './handed.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -170,6 +172,8 @@ function beginPersist(
     : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
   if (region!.placement >= PLACEMENT_THROUGH) {
+    if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY
+    if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
     const ready = placementOf(region!)!.ready(state, qp, region!)
     if (ready !== PASS) return ready
   }

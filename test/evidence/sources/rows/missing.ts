@@ -4,6 +4,7 @@ import type { Row } from '../row.ts'
 
 const COMMIT = 'firmware/commit/commit.ts'
 const BATCH_NOTICES_TEST = 'test/firmware/batch/batch-notices.test.ts'
+const BATCH_THROUGH_TEST = 'test/firmware/placement/batch-through.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const ALTERNATIVES = 'host-driver/status/alternatives.ts'
 const ALTERNATIVES_TEST = 'test/driver/status/alternatives.test.ts'
@@ -16,6 +17,7 @@ const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
 const PAIR = 'firmware/placement/pair.ts'
 const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
+const HANDED = 'firmware/respond/handed.ts'
 const METER = 'firmware/residency/meter.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
@@ -57,6 +59,15 @@ export const MISSING: readonly Row[] = [
     replace: 'found = c',
     test: WHICH_COPY_TEST,
     title: 'S1-M4: whatever a cut leaves, that is the first valid one in write order',
+  },
+  {
+    id: 'S1-M5',
+    broken: 'a record in order is handed on while the one before it is on its way',
+    file: HANDED,
+    find: 'if (batch.condition === CONDITION_IN_ORDER && batch.handed > 0) return false',
+    replace: '',
+    test: BATCH_THROUGH_TEST,
+    title: 'S1-M5, P4-13: in order, one is under way at a time',
   },
   {
     id: 'S1-M7',
