@@ -29,7 +29,7 @@ import {
   PASS,
 } from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
-import { KIND_RECORDS, PLACEMENT_RELAY, type Region } from '../medium/region.ts'
+import { KIND_RECORDS, type Region } from '../medium/region.ts'
 import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
 import {
@@ -104,6 +104,10 @@ export interface Batch extends BatchBits {
   handed: number
   /** What there is against every member that was not handed on: NO_AGENT, BATCH_TIME or PASS. */
   against: Fault
+  /** Members that a link to another DPU still reads; did it break; what made them durable there. */
+  lent: number
+  linkLost: boolean
+  mechanism: number
 
   /** The lowest index of the burst that was refused, or is in doubt, or -1; and why. */
   refusedIndex: number
@@ -194,6 +198,9 @@ export function blankBatch(place: number): Batch {
     due: 0,
     handed: 0,
     against: PASS,
+    lent: 0,
+    linkLost: false,
+    mechanism: 0,
     refusedIndex: -1,
     refusal: PASS,
     records: 0,
@@ -251,6 +258,8 @@ export function beginBatch(
   batch.due = 0
   batch.handed = 0
   batch.against = PASS
+  batch.linkLost = false
+  batch.mechanism = 0
   batch.refusedIndex = -1
   batch.refusal = PASS
   batch.records = 0
@@ -288,7 +297,7 @@ export function enterFault(
 ): Fault {
   const fault = fieldsFault(batch, fields, region)
   if (fault !== PASS) return fault
-  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_RELAY) return BATCH_REGION
+  if (region.kind !== KIND_RECORDS) return BATCH_REGION
   if (batch.received === most) return BATCH_ROOM
   if (batch.members === null) batch.members = takeMembers(batches)
   if (batch.members === null) return BATCH_ROOM
@@ -392,9 +401,9 @@ export function refuseWhole(batches: Batches, batch: Batch, index: number, fault
   releaseMembers(batches, batch)
 }
 
-/** Gives back what the batch holds, unless the group in composition needs it still. */
+/** Gives back what the batch holds, unless the group in composition, or a link, needs it still. */
 export function releaseMembers(batches: Batches, batch: Batch): void {
-  if (batch.members === null || batch.pending > 0) return
+  if (batch.members === null || batch.pending > 0 || batch.lent > 0) return
   freeMembers(batches, batch.members)
   batch.members = null
 }

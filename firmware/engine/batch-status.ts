@@ -120,7 +120,7 @@ function answerBits(
   range.status = decided ? FAULTS[batch.refusal]!.code : QUERY_NOT_KNOWN
   range.flags = PERSIST_OF_BATCH | (all ? PERSIST_ALL : 0) | flags
   range.copies = copies
-  range.mechanism = records > 0 ? batch.region!.mechanism : 0
+  range.mechanism = records > 0 ? batch.mechanism || batch.region!.mechanism : 0
   answerBatch(state.answers, qp, range, said, state.incarnation)
 }
 

@@ -53,7 +53,7 @@ import {
   QUEUE_PAIRS,
   STAGING_TIMEOUT_US,
 } from '../board/limits.ts'
-import type { AcceptContext, RecordContext, ThroughState } from '../burst/context.ts'
+import type { AcceptContext, RecordContext, RequestState, ThroughState } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
 import { noteNewOperation, takeClient } from '../commit/operations.ts'
 import { admit, REPEATED } from '../engine/admit.ts'
@@ -64,7 +64,14 @@ import { commitNow, makeGroupRoom } from '../engine/group.ts'
 import { accessOf } from '../engine/locate.ts'
 import { repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
-import { type Region, WRITE_PERSIST } from '../medium/region.ts'
+import {
+  PLACEMENT_RELAY,
+  type Region,
+  TAKES_GUARDS,
+  toldFlags,
+  WRITE_PERSIST,
+} from '../medium/region.ts'
+import { linkFault } from '../placement/relay.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -88,7 +95,7 @@ const record: Ask = { ...blankAsk(), batch: true }
 
 /** The first packet of a record of a batch. A fault that is returned has changed nothing. */
 export function beginMember(
-  state: AcceptContext,
+  state: AcceptContext & RequestState,
   qp: QueuePair,
   message: Ask,
   packet: Packet,
@@ -101,6 +108,11 @@ export function beginMember(
   if (fault !== PASS) return fault
   const region = state.located.region!
   if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
+  if (region.placement === PLACEMENT_RELAY) {
+    const link = linkFault(state, qp, region)
+    if (link !== PASS) return link
+    if (pweth.guarded && (toldFlags(region) & TAKES_GUARDS) === 0) return PERSIST_HEADER
+  }
   const batch = state.batches.of[qp.index]!
   let why = PASS
   if (qp.batching && batch.id !== pweth.batchId) {
@@ -109,8 +121,8 @@ export function beginMember(
     closeBatch(state, qp, batch)
     why = BATCH_FIELDS
   }
-  // The one before has still to be told of: this one comes again.
-  if (batch.phase === BATCH_HANDED) return NOT_READY
+  // The one before has still to be told of, or is still sent: this one comes again.
+  if (batch.phase === BATCH_HANDED || (batch.lent > 0 && !qp.batching)) return NOT_READY
   if (batch.pending > 0 && !qp.batching) commitNow(state)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   message.placed = false

@@ -1,7 +1,7 @@
 // hot path
 /**
  * Batches whose records others than the group make durable: those that go through the caches of the
- * host (placement/through.ts; source 2, flow 2; S1-M5).
+ * host (placement/through.ts; source 2, flow 2; S1-M5), or on to another DPU (relay-batch.ts).
  *
  *   its last record has come ──▶ handed on, as far as there are jobs and the condition lets it ──▶
  *   each ends by itself, and is noted ──▶ the next one … ──▶ the one status, behind the last end
@@ -10,13 +10,14 @@
  * - Nothing of a burst is handed on before its last record has come, unless another request of its
  *   queue pair has to follow it (`storeCollected`). That one comes again until what it follows is
  *   handed on, or durable, as it asks: neither its queue pair nor the host waits for it.
- * - In order: a record is handed on when no other of its burst is under way. The one before it is
- *   then durable as far as it was asked for: behind the bell of the host's CPU for each such copy,
- *   and behind the fence of the phase that speaks for them. So no recovery takes it back, and no
- *   loss of the host's caches. The one behind it has touched neither lane nor slot before that. So
- *   at any cut, of card, host or both, what is durable are the first ones, without a gap (X-5). One
- *   that was refused, or is in doubt, ends the burst: those behind it are refused by CONDITION.
- * - Expect: the slot is judged when the job of the record has its turn there.
+ * - Through caches, in order: a record is handed on when no other of its burst is under way. The
+ *   one before it is then durable as far as it was asked for: behind the bell of the host's CPU for
+ *   each such copy, and behind the fence of the phase that speaks for them. So no recovery takes it
+ *   back, and no loss of the host's caches. The one behind it has touched neither lane nor slot
+ *   before that. So at any cut, of card, host or both, what is durable are the first ones, without
+ *   a gap (X-5). One that was refused, or is in doubt, ends the burst: those behind it are refused
+ *   by CONDITION.
+ * - Through caches, expect: the slot is judged when the job of the record has its turn there.
  * - A batch has no more jobs than leave THROUGH_SINGLES to others, all batches together; a job that
  *   becomes free is theirs first, below that. So neither keeps the other out, whatever comes.
  * - Of a record that nobody asks for any more nothing is kept: jobs that were begun go on for
@@ -43,18 +44,20 @@ import {
   BATCH_TIME,
   DUPLICATE,
   type Fault,
+  NOT_DURABLE,
   PASS,
   QP_ERROR_STATE,
   SLOT,
 } from '../board/fault.ts'
 import { BATCH_TIMEOUT_US, QUEUE_PAIRS } from '../board/limits.ts'
-import { drain } from '../burst/burst.ts'
-import type { RecordContext, ThroughState } from '../burst/context.ts'
+import { drain, refuseQueuePair } from '../burst/burst.ts'
+import type { RecordContext, RequestState, ThroughState } from '../burst/context.ts'
 import { hasJobForBatch } from '../burst/through-job.ts'
 import { admit, HANDED, REPEATED } from '../engine/admit.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { repetitionFault } from '../engine/operation.ts'
-import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { PLACEMENT_RELAY, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { relayMembers } from '../placement/relay-batch.ts'
 import { acceptThrough } from '../placement/through.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
@@ -88,7 +91,8 @@ const handed: Ask = blankAsk()
 /** What has come of the burst is handed on, as far as it can be now. */
 export function handCollected(state: RecordContext, qp: QueuePair, batch: Batch): void {
   beginHanding(state.batches, batch)
-  handMembers(state, qp, batch)
+  // A link reads what it sends until its end: not from frames, which are moved later.
+  if (batch.region!.placement === PLACEMENT_THROUGH) handMembers(state, qp, batch)
 }
 
 /** Hands on what can be handed on now. True if anything was, or was refused. */
@@ -155,17 +159,34 @@ export function concludeHanded(state: RecordContext, qp: QueuePair, batch: Batch
   return true
 }
 
-/** Is nothing of it under way, and was no job free for it for too long? */
-function waitsTooLong(batch: Batch, now: number): boolean {
-  if (batch.handed > 0 || batch.judged === batch.due) return false
-  return now - batch.lastUs >= BATCH_TIMEOUT_US
+/** The next records of the batch. True if any was handed on, or refused. */
+function goOn(
+  state: RecordContext & RequestState,
+  qp: QueuePair,
+  batch: Batch,
+  now: number,
+): boolean {
+  if (batch.linkLost) {
+    refuseQueuePair(state, qp, batch.psn, NOT_DURABLE)
+    return true
+  }
+  const isRelay = batch.region!.placement === PLACEMENT_RELAY
+  const went = isRelay ? relayMembers(state, batch) : handMembers(state, qp, batch)
+  if (went || batch.handed > 0) {
+    batch.lastUs = now
+    return went
+  }
+  if (batch.judged === batch.due || now - batch.lastUs < BATCH_TIMEOUT_US) return false
+  // Nothing of it is under way, and there was no room for more for too long.
+  batch.against = BATCH_TIME
+  return true
 }
 
 /**
  * Goes on with every batch that is handed on, one after the other, each time from another one on.
  * True if the jobs are to be looked after again.
  */
-export function serveHanded(state: RecordContext, now: number): boolean {
+export function serveHanded(state: RecordContext & RequestState, now: number): boolean {
   const { batches, queuePairs } = state
   let went = false
   batches.turn = (batches.turn + 1) % QUEUE_PAIRS
@@ -174,13 +195,7 @@ export function serveHanded(state: RecordContext, now: number): boolean {
     const batch = batches.of[place] ?? null
     if (batch === null || !batch.handing) continue
     const qp = queuePairs.places[place]!
-    if (handMembers(state, qp, batch)) {
-      batch.lastUs = now
-      went = true
-    } else if (waitsTooLong(batch, now)) {
-      batch.against = BATCH_TIME
-      handMembers(state, qp, batch)
-    }
+    if (goOn(state, qp, batch, now)) went = true
     if (concludeHanded(state, qp, batch)) went = true
   }
   if (state.list.count > 0) drain(state)
