@@ -73,6 +73,7 @@ import { receiveAtomic, receiveAtomicWrite } from './respond/atomic.ts'
 import { keepCollected, serveBatches, storeCollected } from './respond/batch.ts'
 import { receiveDuplicate } from './respond/duplicate.ts'
 import { receiveFlush } from './respond/flush.ts'
+import { serveHanded } from './respond/handed.ts'
 import { receivePersist } from './respond/persist.ts'
 import { receiveQuery } from './respond/query.ts'
 import { receiveRead } from './respond/read.ts'
@@ -364,7 +365,7 @@ export function settle(state: State): number {
   if (state.managementsCount > 0) serveManagement(state)
   const ownUs = serveStations(state, now)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
-  const throughUs = isThroughLive(state) ? serveThrough(state) : 0
+  const throughUs = isThroughLive(state) ? serveJobs(state, now) : 0
   // Behind nearly every group: nothing is sooner.
   if (more) return 1
   const waitUs = sooner(throughUs, clocksWaitUs(state, now))
@@ -386,7 +387,7 @@ export function idle(state: State, now: number): number {
   serveQueues(state, now)
   const ownUs = serveStations(state, now)
   timeThrough(state, now)
-  const waitUs = sooner(serveThrough(state), clocksWaitUs(state, now))
+  const waitUs = sooner(serveJobs(state, now), clocksWaitUs(state, now))
   if (state.streaming) return 1
   return sooner(serveSlice(state), sooner(ownUs, waitUs))
 }
@@ -452,8 +453,14 @@ function serveStations(state: State, now: number): number {
 }
 
 /** Are there jobs of placement through, or an agent who may have gone? */
-function isThroughLive({ through }: State): boolean {
-  return through.live || through.agent.attached
+function isThroughLive({ batches, through }: State): boolean {
+  return through.live || through.agent.attached || batches.handing > 0
+}
+
+/** Goes on with those jobs, and with what batches hand on to them. Returns as `settle` does. */
+function serveJobs(state: State, now: number): number {
+  const waitUs = serveThrough(state)
+  return state.batches.handing > 0 && serveHanded(state, now) ? 1 : waitUs
 }
 
 /** The sooner of two waits, µs; 0 is never. */

@@ -7,6 +7,7 @@
  * are collected (members.ts).
  *
  *   none ──▶ open ──▶ judged ──▶ done     its last record came; its group was committed
+ *              ├──▶ handed ────────┘      likewise; others make its records durable, one by one
  *              └──▶ refused ───────┘      whole: what is still to come of it is passed over
  *
  * Invariants:
@@ -23,11 +24,12 @@ import {
   FAULTS,
   type Fault,
   IN_DOUBT,
+  NO_AGENT,
   OPERATION_FORGOTTEN,
   PASS,
 } from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
-import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { KIND_RECORDS, type Region } from '../medium/region.ts'
 import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
 import {
@@ -49,6 +51,8 @@ export const BATCH_REFUSED = 2
 export const BATCH_JUDGED = 3
 /** Its status was given. */
 export const BATCH_DONE = 4
+/** All of its burst has come; what is not judged yet waits to be handed on (respond/handed.ts). */
+export const BATCH_HANDED = 5
 
 /** What a status says of a batch, besides what every receipt says. */
 export interface BatchBits {
@@ -93,6 +97,18 @@ export interface Batch extends BatchBits {
   /** Its records in the group in composition. */
   pending: number
 
+  /** Others than the group make its records durable, and it is looked after until its end. */
+  handing: boolean
+  /** Members that may be handed on; and records that were, and have not come to their end. */
+  due: number
+  handed: number
+  /** What there is against every member that was not handed on: NO_AGENT, BATCH_TIME or PASS. */
+  against: Fault
+  /** Members that a link to another DPU still reads; did it break; what made them durable there. */
+  lent: number
+  linkLost: boolean
+  mechanism: number
+
   /** The lowest index of the burst that was refused, or is in doubt, or -1; and why. */
   refusedIndex: number
   refusal: Fault
@@ -109,6 +125,9 @@ export interface Batches extends Room {
   readonly of: (Batch | null)[]
   /** Batches of which some is to come. */
   open: number
+  /** Batches that are handed on, and the place of the queue pair that had the first turn. */
+  handing: number
+  turn: number
   /** Members that lie where they were received: they must be moved before the next burst. */
   inFrames: number
   /** Places of the batches that have records in the group in composition. */
@@ -131,6 +150,8 @@ export function createBatches(packets: ArrayBuffer, hosted: boolean, list: Comma
     givenBackAt: -1,
     of,
     open: 0,
+    handing: 0,
+    turn: 0,
     inFrames: 0,
     joined: new Uint16Array(QUEUE_PAIRS),
     joinedCount: 0,
@@ -173,6 +194,13 @@ export function blankBatch(place: number): Batch {
     joinedIndex: -1,
     joinedGroup: -1,
     pending: 0,
+    handing: false,
+    due: 0,
+    handed: 0,
+    against: PASS,
+    lent: 0,
+    linkLost: false,
+    mechanism: 0,
     refusedIndex: -1,
     refusal: PASS,
     records: 0,
@@ -227,6 +255,11 @@ export function beginBatch(
   batch.broken = false
   batch.joinedIndex = -1
   batch.joinedGroup = -1
+  batch.due = 0
+  batch.handed = 0
+  batch.against = PASS
+  batch.linkLost = false
+  batch.mechanism = 0
   batch.refusedIndex = -1
   batch.refusal = PASS
   batch.records = 0
@@ -252,7 +285,7 @@ function fieldsFault(batch: Batch, fields: BatchFields, region: Region): Fault {
 
 /**
  * Why all of the batch is refused with that record, of which it has no more than `most`; else the
- * slot is noted for the next member. BATCH_REGION where the group does not store what goes there.
+ * slot is noted for the next member. BATCH_REGION where nobody stores a batch that goes there.
  */
 export function enterFault(
   batches: Batches,
@@ -264,7 +297,7 @@ export function enterFault(
 ): Fault {
   const fault = fieldsFault(batch, fields, region)
   if (fault !== PASS) return fault
-  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
+  if (region.kind !== KIND_RECORDS) return BATCH_REGION
   if (batch.received === most) return BATCH_ROOM
   if (batch.members === null) batch.members = takeMembers(batches)
   if (batch.members === null) return BATCH_ROOM
@@ -307,6 +340,40 @@ export function noteMemberDurable(batch: Batch, index: number, copies: number): 
   if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
 }
 
+/** What of the burst has come so far may be handed on. */
+export function beginHanding(batches: Batches, batch: Batch): void {
+  batch.due = batch.received
+  if (batch.handing) return
+  batch.handing = true
+  batches.handing += 1
+}
+
+/** Nothing of it is handed on any more. */
+export function endHanding(batches: Batches, batch: Batch): void {
+  if (!batch.handing) return
+  batch.handing = false
+  batches.handing -= 1
+}
+
+/** A record that was handed on is durable as it was asked for (PASS), or its fault is told. */
+export function noteHandedEnd(batch: Batch, index: number, copies: number, fault: Fault): void {
+  batch.handed -= 1
+  if (fault === PASS) {
+    noteMemberDurable(batch, index, copies)
+    return
+  }
+  // Who waited for one in vain is told soon, and not after as long for each.
+  if (fault === NO_AGENT) batch.against = fault
+  noteRefused(batch, index, fault)
+}
+
+/** Has the batch of that place records of which it is not known yet what becomes of them? */
+export function isHanding(batches: Batches, place: number): boolean {
+  const batch = batches.of[place] ?? null
+  if (batch === null || !batch.handing) return false
+  return batch.judged < batch.due || batch.handed > 0
+}
+
 /**
  * The record of that index joins the group, before which so many were committed. Must it not
  * outlive the one that joined before it?
@@ -334,9 +401,9 @@ export function refuseWhole(batches: Batches, batch: Batch, index: number, fault
   releaseMembers(batches, batch)
 }
 
-/** Gives back what the batch holds, unless the group in composition needs it still. */
+/** Gives back what the batch holds, unless the group in composition, or a link, needs it still. */
 export function releaseMembers(batches: Batches, batch: Batch): void {
-  if (batch.members === null || batch.pending > 0) return
+  if (batch.members === null || batch.pending > 0 || batch.lent > 0) return
   freeMembers(batches, batch.members)
   batch.members = null
 }
@@ -346,6 +413,7 @@ export function dropBatch(batches: Batches, place: number): void {
   const batch = batches.of[place]!
   if (isBatchOpen(batch)) batches.open -= 1
   batch.phase = BATCH_NONE
+  endHanding(batches, batch)
   releaseMembers(batches, batch)
   // What of it stands in the group is noted behind that.
   if (batch.pending === 0) endNotice(batches, batch)

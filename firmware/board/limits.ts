@@ -144,6 +144,9 @@ export const LOCAL_BATCHES = 8
 /** Records under way at once into the host's memory through its caches. */
 export const THROUGH_JOBS = 16
 
+/** Of these, jobs that batches leave to other records, where there are as many. */
+export const THROUGH_SINGLES = 4
+
 /** A flush agent that is silent for so long is gone. */
 export const FLUSH_TIMEOUT_US = 500_000
 

@@ -6,7 +6,7 @@
  * agent alone. Both are the number of that life; no life has the number 0, and none comes twice.
  */
 
-import { BURST_FRAMES, REGIONS, THROUGH_JOBS } from '../board/limits.ts'
+import { BURST_FRAMES, REGIONS, THROUGH_JOBS, THROUGH_SINGLES } from '../board/limits.ts'
 import { THROUGH_AT, THROUGH_BYTES } from '../board/memory-map.ts'
 import { blankItem, type GroupItem } from '../commit/commit.ts'
 import { type ClientId, isNamed } from '../commit/operations.ts'
@@ -55,6 +55,10 @@ export interface Job {
   sinceUs: number
   /** The requester knows the outcome. */
   told: boolean
+  /** Of a record of a batch: the sequence that its slot must hold when its turn comes. */
+  expects: boolean
+  expectHigh: number
+  expectLow: number
   /** Its operation became durable while it waited, or before: it is never executed again. */
   known: boolean
   /** So many of its first copies are shown to nobody: a repair overwrites them, or they may go. */
@@ -84,6 +88,9 @@ function createJob(i: number, anyRegion: Region): Job {
     slot: 0,
     sinceUs: -1,
     told: false,
+    expects: false,
+    expectHigh: 0,
+    expectLow: 0,
     known: false,
     hidden: 0,
     order: 0,
@@ -94,6 +101,24 @@ function createJob(i: number, anyRegion: Region): Job {
 export function isOnRecord(job: Job): boolean {
   if (job.state === ENDED) return job.hidden > 0
   return job.state !== FREE && job.state !== FORM && job.state !== BYTES
+}
+
+/**
+ * May a batch have one more job? It may have one, and more where others are left THROUGH_SINGLES
+ * of those that are not ended; with none left at all its record is refused as any other.
+ */
+export function hasJobForBatch(jobs: readonly Job[]): boolean {
+  let free = 0
+  let usable = 0
+  let ofBatches = 0
+  for (let i = 0; i < jobs.length; i++) {
+    const { state, item } = jobs[i]!
+    if (state !== ENDED) usable += 1
+    if (state === FREE) free += 1
+    else if (state >= WAITING && state <= FURTHER && item.batchIndex >= 0) ofBatches += 1
+  }
+  if (free === 0) return usable === 0
+  return ofBatches === 0 || ofBatches < usable - THROUGH_SINGLES
 }
 
 /**

@@ -80,11 +80,13 @@ export function admit(
   if (!isNew) fault = repetitionFault(state, region, party.client, party, ask, fault)
   if (fault === PASS && !handed && mustCommit(state, ask)) fault = makeWay(state, region, batch)
   if (party.state !== STATE_OPEN) return QP_ERROR_STATE
-  if (fault === PASS && batch !== null && batch.condition === CONDITION_EXPECT) {
-    fault = expectFault(state, batch, member)
-  }
   if (fault !== PASS) return fault
+  // What its slot holds is looked at where its turn comes.
   if (handed) return HANDED
+  if (batch !== null && batch.condition === CONDITION_EXPECT) {
+    fault = expectFault(state, batch, member)
+    if (fault !== PASS) return fault
+  }
   const item = commit.items[commit.count]!
   item.imageAt = dataAt - SLOT_HEADER_BYTES
   fillItem(item, party, ask)

@@ -21,6 +21,7 @@ import { BURST_FRAMES, LINE_BYTES } from '../board/limits.ts'
 import { EXPECT_AT } from '../board/memory-map.ts'
 import { drain } from '../burst/burst.ts'
 import type { GroupContext, RecordContext } from '../burst/context.ts'
+import { firstShown } from '../burst/through-job.ts'
 import { firstCopy, groupHolds, heldIntent } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { type Region, slotAddress } from '../medium/region.ts'
@@ -135,11 +136,23 @@ export function expectFault(state: RecordContext, batch: Batch, n: number): Faul
   const look = members.looks[n]
   if (look === LOOK_HOLDS) return PASS
   if (look === LOOK_DIFFERS) return CONDITION
+  const { expectHigh, expectLow } = members
+  return sequenceFault(state, batch.region!, members.slots[n]!, expectHigh[n]!, expectLow[n]!)
+}
+
+/** Does the slot hold another sequence than that, for a reader just now? */
+export function sequenceFault(
+  state: RecordContext,
+  region: Region,
+  slot: number,
+  high: number,
+  low: number,
+): Fault {
   drain(state)
-  // No region that takes batches has records in the caches of the host.
-  const found = settledFrom(state, batch.region!, members.slots[n]!, 0)
+  const found = settledFrom(state, region, slot, firstShown(state.through.jobs, region, slot))
   // A host that does not answer says nothing of the sequence.
   if (found === UNDECIDED) return PLACEMENT_UNKNOWN
   if (found === LOST) return CONDITION
-  return isHeaderExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
+  const { sequenceHigh, sequenceLow } = state.examination.copies[found]!.header
+  return sequenceHigh === high && sequenceLow === low ? PASS : CONDITION
 }

@@ -18,6 +18,7 @@ import {
   type Batch,
   type BatchBits,
   durableUpToIndex,
+  endHanding,
   endNotice,
   noteMemberDurable,
   noteRefused,
@@ -119,7 +120,7 @@ function answerBits(
   range.status = decided ? FAULTS[batch.refusal]!.code : QUERY_NOT_KNOWN
   range.flags = PERSIST_OF_BATCH | (all ? PERSIST_ALL : 0) | flags
   range.copies = copies
-  range.mechanism = records > 0 ? batch.region!.mechanism : 0
+  range.mechanism = records > 0 ? batch.mechanism || batch.region!.mechanism : 0
   answerBatch(state.answers, qp, range, said, state.incarnation)
 }
 
@@ -163,6 +164,7 @@ export function concludeBatch(
   due: boolean,
 ): void {
   batch.phase = BATCH_DONE
+  endHanding(state.batches, batch)
   releaseMembers(state.batches, batch)
   endNotice(state.batches, batch)
   if (due && qp.state === STATE_OPEN) repeatStatus(state, qp, batch, batch.psn, 0)

@@ -36,10 +36,21 @@ import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { type Request, room, WRITE_PERSIST } from '../transport/requester.ts'
+import type { Pweth } from '../wire/persist.ts'
 
 /** The relay of a region that is one. */
-function relayOf(state: RequestState, region: Region): Relay {
+export function relayOf(state: RequestState, region: Region): Relay {
   return state.relays.relays[region.index - REGIONS]!
+}
+
+/**
+ * Why no record of `host` goes on there, alone or in a batch; or PASS. Without a link the host's
+ * connection ends: the host makes both again, and sends it again.
+ */
+export function linkFault(state: RequestState, host: QueuePair, region: Region): Fault {
+  const { qp, clientHigh, clientLow } = relayOf(state, region)
+  if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
+  return findInitiator(state, qp) === null ? NOT_DURABLE : PASS
 }
 
 /** Whether a record of `host` could be taken now; asked before its first packet is. */
@@ -48,11 +59,9 @@ export function relayReady(
   host: QueuePair,
   region: Region,
 ): Fault {
-  const { qp, clientHigh, clientLow } = relayOf(state, region)
-  if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
-  const initiator = findInitiator(state, qp)
-  // Without a link the host's connection ends: the host makes both again, and sends it again.
-  if (initiator === null) return NOT_DURABLE
+  const fault = linkFault(state, host, region)
+  if (fault !== PASS) return fault
+  const initiator = findInitiator(state, relayOf(state, region).qp)!
   let buffers = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) buffers += 1
   return buffers > 0 && room(initiator.requester) > 0 ? PASS : NOT_READY
@@ -96,11 +105,23 @@ export function acceptRelay(state: ServeContext, qp: QueuePair, ask: Ask, dataAt
   work.pweth.wantsAck = true
   work.pweth.repetition = ask.repetition
   work.pweth.guarded = ask.guard !== 0
+  leaveBatch(work.pweth)
   work.guard = ask.guard
   work.pweth.operationHigh = ask.operationHigh
   work.pweth.operationLow = ask.operationLow
   submit(initiator!, work, WRITE_PERSIST, PASSENGERS, buffer)
   return PASS
+}
+
+/** It is no record of a batch; another one may have been sent by the same piece of work. */
+function leaveBatch(pweth: Pweth): void {
+  pweth.batch = false
+  pweth.oneStatus = false
+  pweth.condition = 0
+  pweth.lastOfBatch = false
+  pweth.batchId = 0
+  pweth.batchIndex = 0
+  pweth.batchCount = 1
 }
 
 /** Has the queue pair a record on its way to another DPU? */

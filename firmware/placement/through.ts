@@ -21,6 +21,8 @@
  *   slot is told to be in doubt after a bounded time, what has not is refused (G2-5).
  * - Nobody waits for it: the next request is taken meanwhile, and answers come in the order in
  *   which records become durable (P2-27).
+ * - A record of a batch is handed on by it (respond/handed.ts), and told of in its one status.
+ *   Which sequence its slot holds is judged as it begins, when no other job is on that record.
  * - One record has one job at a time; each job has its lane, and keeps it until its last bell.
  * - Card and host are two machines. What a job stored is volatile until the bell for it, and dies
  *   with the host, or with the agent, of whom nobody can tell what he took with him. So each agent
@@ -36,6 +38,8 @@
  *   no phase says which copy that is: where two are whole, and differ, none is shown before.
  */
 
+import { isHanding, noteHandedEnd } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import { assert } from '../board/assert.ts'
 import { copy, copyClean, fenceOwn, ownerOf, resultOf, run, runAll } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
@@ -115,7 +119,8 @@ import {
 } from '../commit/operations.ts'
 import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
 import { fillItem } from '../engine/admit.ts'
-import { clientOf, isOpenOperation } from '../engine/operation.ts'
+import { sequenceFault } from '../engine/batch-expect.ts'
+import { clientOf, collectedClientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { type Intent, PHASE_B } from '../medium/lane.ts'
@@ -186,7 +191,11 @@ export function acceptThrough(
   const { item } = job
   copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, ask.length)
   fillItem(item, qp, ask)
-  item.client = clientOf(state, qp, ask)
+  item.client = ask.batch ? collectedClientOf(state, qp, ask) : clientOf(state, qp, ask)
+  item.batchIndex = ask.batch ? ask.batchIndex : -1
+  job.expects = ask.expects
+  job.expectHigh = ask.expectHigh
+  job.expectLow = ask.expectLow
   // Its outcome is told when its last packet comes again.
   if (ask.plain) item.wantsAck = false
   const { operations } = state.commit
@@ -223,6 +232,7 @@ export function acceptBytes(
   item.psn = psn
   item.length = length
   item.plain = true
+  item.batchIndex = -1
   job.from = from
   job.qp = qp
   // It is no record of which the queue pair is told.
@@ -240,7 +250,8 @@ function waitFor({ cached }: QueuePair, job: Job): void {
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */
-export function isPassing(state: ThroughState, qp: QueuePair): boolean {
+export function isPassing(state: ThroughState & BatchState, qp: QueuePair): boolean {
+  if (isHanding(state.batches, qp.index)) return true
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const { state: stands, qp: whose, told } = state.through.jobs[i]!
     if (stands === FREE || stands === ENDED || told) continue
@@ -394,6 +405,15 @@ function startJob(state: RecordContext, job: Job): void {
     return
   }
   if (!hasReceive(state)) return
+  // Nobody else writes there now, and what is found stays until this one is stored.
+  const { slot, region } = item
+  const unexpected = job.expects
+    ? sequenceFault(state, region, slot, job.expectHigh, job.expectLow)
+    : PASS
+  if (unexpected !== PASS) {
+    giveUpJob(state, job, unexpected)
+    return
+  }
   sealItem(commit, item)
   composeLane(commit, item, OWN_LANE)
   // As in a group: no slot is touched before the lanes of what was written last are clear.
@@ -832,11 +852,11 @@ function answerDurable(state: FrameContext & ReceiptState, job: Job): void {
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, 0, copies)
 }
 
-function noteJobDurable(state: TransportState, job: Job): void {
+function noteJobDurable(state: TransportState & BatchState, job: Job): void {
   const { item } = job
   const qp = requester(state, job)
   job.told = true
-  if (qp === null) return
+  if (qp === null || isOfBatch(state, item, PASS)) return
   if (item.plain) {
     tellWaiting(state, job, PASS)
     return
@@ -851,8 +871,22 @@ function tellWaiting(state: TransportState, job: Job, outcome: Fault): void {
   if (qp !== null && qp.cached.order === job.order) qp.cached.outcome = outcome
 }
 
+/**
+ * A record of a batch is noted, and told of in the one status: its batch is that of its queue pair,
+ * which has no other before the last of its records is noted.
+ */
+function isOfBatch({ batches }: BatchState, item: GroupItem, fault: Fault): boolean {
+  if (item.batchIndex < 0) return false
+  noteHandedEnd(batches.of[item.owner]!, item.batchIndex, item.wait, fault)
+  return true
+}
+
 /** Tells the outcome once: durable as it was asked for (PASS), or a fault. */
-function tellOutcome(state: FrameContext & ReceiptState, job: Job, fault: Fault): void {
+function tellOutcome(
+  state: FrameContext & BatchState & ReceiptState,
+  job: Job,
+  fault: Fault,
+): void {
   if (job.told) return
   const { item } = job
   if (fault === PASS) {
@@ -864,7 +898,7 @@ function tellOutcome(state: FrameContext & ReceiptState, job: Job, fault: Fault)
   count(state, fault)
   if (item.plain) tellWaiting(state, job, NOT_DURABLE)
   const qp = requester(state, job)
-  if (qp === null || item.plain) return
+  if (qp === null || item.plain || isOfBatch(state, item, fault)) return
   const status = FAULTS[fault]!.code
   remember(qp, item.psn, item.operationHigh, item.operationLow, status, 0)
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, status, 0)

@@ -29,6 +29,7 @@ import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
+  BATCH_REGION,
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
@@ -57,7 +58,7 @@ import { complete } from '../host/completion.ts'
 import * as el from '../host/element.ts'
 import type { HostState } from '../host/host-state.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
-import type { Region } from '../medium/region.ts'
+import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { CONDITION_EXPECT } from '../wire/persist.ts'
 import { askOf, collectedFault, executeCollected } from './record.ts'
 
@@ -132,6 +133,8 @@ function enterLocalFault(state: BatchState & HostState, local: LocalBatch, regio
   const slot = element.addressHigh
   const fault = enterFault(batches, batch, element, region, slot, BATCH_ELEMENTS_MAX)
   if (fault !== PASS) return fault
+  // As for a single record: the host writes there itself, and so it does for another DPU.
+  if (region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
   const at = takeRoom(batches, batch.members!, element.length)
   if (at === 0) return BATCH_ROOM
   batch.members!.at[batch.received] = at

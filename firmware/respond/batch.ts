@@ -15,6 +15,7 @@
  */
 
 import {
+  BATCH_HANDED,
   BATCH_JUDGED,
   BATCH_OPEN,
   BATCH_REFUSED,
@@ -41,6 +42,7 @@ import {
   DUPLICATE,
   type Fault,
   IN_DOUBT,
+  NOT_READY,
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
@@ -51,7 +53,7 @@ import {
   QUEUE_PAIRS,
   STAGING_TIMEOUT_US,
 } from '../board/limits.ts'
-import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
+import type { AcceptContext, RecordContext, RequestState, ThroughState } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
 import { noteNewOperation, takeClient } from '../commit/operations.ts'
 import { admit, REPEATED } from '../engine/admit.ts'
@@ -62,7 +64,14 @@ import { commitNow, makeGroupRoom } from '../engine/group.ts'
 import { accessOf } from '../engine/locate.ts'
 import { repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
-import { type Region, WRITE_PERSIST } from '../medium/region.ts'
+import {
+  PLACEMENT_RELAY,
+  type Region,
+  TAKES_GUARDS,
+  toldFlags,
+  WRITE_PERSIST,
+} from '../medium/region.ts'
+import { linkFault } from '../placement/relay.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -77,6 +86,7 @@ import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { CONDITION_EXPECT, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
+import { concludeHanded, fillMember, handCollected, isHandedOn } from './handed.ts'
 
 /** The record that is being judged. */
 const record: Ask = { ...blankAsk(), batch: true }
@@ -85,7 +95,7 @@ const record: Ask = { ...blankAsk(), batch: true }
 
 /** The first packet of a record of a batch. A fault that is returned has changed nothing. */
 export function beginMember(
-  state: AcceptContext,
+  state: AcceptContext & RequestState,
   qp: QueuePair,
   message: Ask,
   packet: Packet,
@@ -98,6 +108,11 @@ export function beginMember(
   if (fault !== PASS) return fault
   const region = state.located.region!
   if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
+  if (region.placement === PLACEMENT_RELAY) {
+    const link = linkFault(state, qp, region)
+    if (link !== PASS) return link
+    if (pweth.guarded && (toldFlags(region) & TAKES_GUARDS) === 0) return PERSIST_HEADER
+  }
   const batch = state.batches.of[qp.index]!
   let why = PASS
   if (qp.batching && batch.id !== pweth.batchId) {
@@ -106,6 +121,8 @@ export function beginMember(
     closeBatch(state, qp, batch)
     why = BATCH_FIELDS
   }
+  // The one before has still to be told of, or is still sent: this one comes again.
+  if (batch.phase === BATCH_HANDED || (batch.lent > 0 && !qp.batching)) return NOT_READY
   if (batch.pending > 0 && !qp.batching) commitNow(state)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   message.placed = false
@@ -213,18 +230,19 @@ export function endMember(state: RecordContext, qp: QueuePair, message: Ask, dat
 // ---- its end -----------------------------------------------------------------------------------
 
 /** Nothing more comes of the burst, and all of it is judged. */
-function closeBatch(state: GroupContext, qp: QueuePair, batch: Batch): void {
+function closeBatch(state: RecordContext, qp: QueuePair, batch: Batch): void {
   state.batches.open -= 1
   qp.batching = false
   for (let index = 0; index < batch.count; index++) {
     if (isInBitmap(batch.bitmap, index)) continue
     if (knowsRecord(state, qp, batch, index)) setInBitmap(batch.bitmap, index)
   }
-  batch.phase = BATCH_JUDGED
-  if (batch.pending === 0) concludeBatch(state, qp, batch, true)
+  batch.phase = batch.handing ? BATCH_HANDED : BATCH_JUDGED
+  if (batch.handing) concludeHanded(state, qp, batch)
+  else if (batch.pending === 0) concludeBatch(state, qp, batch, true)
 }
 
-/** Refuses what was not judged of the burst, and whatever of it is still to come. */
+/** Refuses what was not judged of the burst, and whatever of it is still to come, if any is. */
 function refuseBatch(
   state: RecordContext,
   qp: QueuePair,
@@ -232,12 +250,14 @@ function refuseBatch(
   index: number,
   fault: Fault,
 ): void {
-  if (batch.phase === BATCH_REFUSED) return
+  const { phase } = batch
+  if (phase === BATCH_REFUSED) return
   const told = wholeFault(state, qp, batch, index, fault)
   count(state, told)
   // What is gathered of it goes nowhere any more.
   if (qp.message === MESSAGE_PERSIST && state.messages[qp.index]!.batch) qp.messageTo = 0
   refuseWhole(state.batches, batch, index, told)
+  if (phase === BATCH_HANDED) batch.phase = phase
 }
 
 /** What is said of a burst that is refused whole, from that record on: as of each one of it. */
@@ -271,7 +291,8 @@ export function keepCollected(state: RecordContext): void {
   batches.inFrames = 0
   for (let place = 0; place < QUEUE_PAIRS; place++) {
     const batch = batches.of[place] ?? null
-    if (batch !== null && batch.phase === BATCH_OPEN) keepMembers(state, batch)
+    if (batch === null || batch.members === null) continue
+    if (batch.phase === BATCH_OPEN || batch.phase === BATCH_HANDED) keepMembers(state, batch)
   }
 }
 
@@ -323,10 +344,14 @@ export function holds(state: BatchState, qp: QueuePair, region: Region, slot: nu
   return batch.judged < batch.received && hasSlot(batch.members!, slot)
 }
 
-/** What is collected goes into the group, as far as the condition lets it. */
+/** What is collected goes into the group, or is handed on, as far as the condition lets it. */
 export function storeCollected(state: RecordContext, qp: QueuePair): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
+  if (isHandedOn(batch)) {
+    handCollected(state, qp, batch)
+    return
+  }
   const members = batch.members!
   makeGroupRoom(state, batch)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
@@ -356,23 +381,13 @@ function judgeMember(
   n: number,
 ): Fault {
   const index = members.indexes[n]!
-  const region = batch.region!
-  record.slot = members.slots[n]!
-  record.operationHigh = operationHighOf(batch, index)
-  record.operationLow = operationLowOf(batch, index)
-  record.repetition = batch.repetition
-  record.region = region
-  record.length = members.lengths[n]!
-  record.wait = members.waits[n]!
-  record.guard = members.guards[n]!
-  record.lastPsn = batch.psn
-  record.batchIndex = index
+  fillMember(record, batch, n)
   const fault = admit(state, qp, record, members.at[n]!, members.faults[n] as Fault, batch, n)
   if (fault === QP_ERROR_STATE) return BATCH_ABORTED
   if (fault === PASS) notePending(state, batch)
   if (fault !== REPEATED) return fault
   count(state, DUPLICATE)
-  noteMemberDurable(batch, index, Math.min(record.wait, region.copies))
+  noteMemberDurable(batch, index, Math.min(record.wait, batch.region!.copies))
   return PASS
 }
 

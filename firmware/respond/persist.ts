@@ -26,6 +26,7 @@ import {
   type Fault,
   MESSAGE_LENGTH,
   NOT_DURABLE,
+  NOT_READY,
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
@@ -81,6 +82,7 @@ import {
 } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { beginMember, endMember, holds, openMember, storeCollected } from './batch.ts'
+import { isAhead } from './handed.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -172,6 +174,8 @@ function beginPersist(
   if (form !== PASS) return form
   // Bytes are stored as they come, and wait at their end (write-back.ts).
   if (!message.placed && region!.placement >= PLACEMENT_THROUGH) {
+    if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY
+    if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
     const ready = placementOf(region!)!.ready(state, qp, region!)
     if (ready !== PASS) return ready
   }

@@ -46,6 +46,7 @@ import {
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
+import { isAhead } from './handed.ts'
 import { endPersist, gatherPacket, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 
@@ -145,6 +146,7 @@ function beginRecord(
   message.plain = true
   message.placed = false
   message.batch = false
+  if (isAhead(state, qp, region, message.slot)) return NOT_READY
   if (row.ends) clearWay(state, message)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   const storage = storageFault(state, message, region)

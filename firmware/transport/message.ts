@@ -34,6 +34,10 @@ export interface Ask {
   batch: boolean
   batchIndex: number
   lastOfBatch: boolean
+  /** Handed on under the condition "expect": the sequence that its slot must hold. */
+  expects: boolean
+  expectHigh: number
+  expectLow: number
   /** It may have been executed before. */
   repetition: boolean
 }
@@ -55,6 +59,9 @@ export function blankAsk(): Ask {
     batch: false,
     batchIndex: 0,
     lastOfBatch: false,
+    expects: false,
+    expectHigh: 0,
+    expectLow: 0,
     repetition: false,
   }
 }

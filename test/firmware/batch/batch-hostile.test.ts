@@ -30,7 +30,7 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
-import { placed } from '../../support/cards/placed.ts'
+import { placed, tellAgent } from '../../support/cards/placed.ts'
 import {
   dataOf,
   persistAcks,
@@ -454,11 +454,19 @@ describe('regions', () => {
     expect(heldBy(one.state)).toEqual(NOTHING_HELD)
   })
 
-  test('nor does one in the memory of the host behind its caches', () => {
-    const { card, region, qp } = placed(DDIO_ON)
-    const records = recordsFor(upTo(3)).map((record) => ({ ...record, data: dataOf(8, 1) }))
+  test('S1-M5: one in the memory of the host behind its caches does, without an agent none', () => {
+    const { card, region, qp, agent } = placed(DDIO_ON)
+    const records = recordsFor(upTo(2)).map((record) => ({ ...record, data: dataOf(8, 1) }))
+    card.serve(...batchFrames(qp, region, records))
+    const sent: Sent[] = []
+    for (let i = 0; i < 12; i++) {
+      agent!.poll()
+      sent.push(...card.pass(10))
+    }
+    expect(statuses(sent)).toMatchObject([{ said: 'durable', durable: [0, 1], count: 2 }])
+    tellAgent(card, mad.AGENT_DETACH, agent!.queues.sendQueue)
     const [status] = statuses(card.serve(...batchFrames(qp, region, records)))
-    expect(status).toMatchObject({ said: 'BATCH_REGION', durable: [], count: 3 })
+    expect(status).toMatchObject({ said: 'NO_AGENT', durable: [], count: 2 })
   })
 
   test('P4-13: one in the memory of the host past its caches does, and says how', () => {

@@ -7,144 +7,24 @@ import { expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { QUEUE_PAIRS, STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
-import { putU16, putU32, u16 } from '../../../firmware/wire/bytes.ts'
-import { ETHERNET_BYTES, MAC_BYTES } from '../../../firmware/wire/ethernet.ts'
-import { IPV4_CHECKSUM, IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import { attaching, RelayWire, related } from '../../support/cards/relay-wire.ts'
 import {
   callOf,
   dataOf,
   type PersistOptions,
   persistFrames,
-  regionOf,
-  type Sent,
-  TestCard,
-  type TestPeer,
 } from '../../support/cards/test-card.ts'
-import { madFrame, PORT, publish } from '../../support/wire/cm.ts'
+import { madFrame, publish } from '../../support/wire/cm.ts'
 import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
-const ARP = 0x0806
 const ICRC_BYTES = 4
 /** The end of a REP, in which it says who it is. */
 const PRIVATE_BYTES = 196
 
-/** Says who card B is: at 10.0.0.3, for frames that were made for the card at 10.0.0.2. */
-const FAR = { mac: [2, 0, 0, 0, 0, 3], ipv4: [10, 0, 0, 3] }
-
-function readdressed(frame: Uint8Array): Uint8Array {
-  const last = ETHERNET_BYTES + IPV4_DESTINATION + 3
-  if (isArp(frame) || frame[last] !== 2) return frame
-  const other = frame.slice()
-  other[MAC_BYTES - 1] = 3
-  other[last] = 3
-  // One's complement: what the address gains, the check sum of the header loses.
-  putU16(other, ETHERNET_BYTES + IPV4_CHECKSUM, u16(other, ETHERNET_BYTES + IPV4_CHECKSUM) - 1)
-  fillIcrc(other, 0, other.length)
-  return other
-}
-
-function isArp(frame: Uint8Array): boolean {
-  return u16(frame, ETHERNET_BYTES - 2) === ARP
-}
-
-/** Card A, which relays, and card B, which has the region. */
-class Wire {
-  readonly a: TestCard = new TestCard().format()
-  readonly b: TestCard
-  /** What card A said to its own host meanwhile. */
-  readonly heard: Sent[] = []
-  /** Card B hears nothing, and says nothing. */
-  isCut = false
-  /** Changes what card B says, on its way. */
-  spoil: (frame: Uint8Array) => Uint8Array = (frame) => frame
-
-  constructor() {
-    this.b = new TestCard(1 << 18, { facts: FAR, hears: readdressed }).format()
-    this.b.provision({ name: 'far', slots: 64, capacity: 1000 })
-  }
-
-  /** Carries frames to and fro until both are silent. */
-  carry(first: readonly Uint8Array[]): void {
-    let toB = first.filter((frame) => this.isForB(frame))
-    while (toB.length > 0 && !this.isCut) {
-      this.b.serve(...toB)
-      this.b.idle()
-      const answers = [...this.b.plain, ...this.b.sent.map(({ bytes }) => this.spoil(bytes))]
-      toB = this.sentByA(() => this.a.serve(...answers)).filter((frame) => this.isForB(frame))
-    }
-  }
-
-  /** What card A sends in there; what goes to its host is kept. */
-  sentByA(act: () => void): Uint8Array[] {
-    act()
-    const frames = [...this.a.plain]
-    for (const one of this.a.sent) {
-      if (this.isForB(one.bytes)) frames.push(one.bytes)
-      else this.heard.push(one)
-    }
-    return frames
-  }
-
-  private isForB(frame: Uint8Array): boolean {
-    return isArp(frame) || frame[ETHERNET_BYTES + IPV4_DESTINATION + 3] === 3
-  }
-
-  /** The clock of card A goes on by so many µs. */
-  pass(us: number): void {
-    this.b.now = this.a.now
-    this.carry(this.sentByA(() => this.a.pass(us)))
-  }
-
-  serve(...frames: Uint8Array[]): void {
-    this.carry(this.sentByA(() => this.a.serve(...frames)))
-  }
-
-  attach(name = 'far', port: number = PORT): string {
-    const ask = (): string => {
-      const fill = attaching(name, port)
-      return this.a.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, fill).fault
-    }
-    let fault = 'CONNECTING'
-    for (let i = 0; i < 20 && fault === 'CONNECTING'; i++) {
-      this.carry(
-        this.sentByA(() => {
-          fault = ask()
-        }),
-      )
-      this.pass(10_000)
-    }
-    return fault
-  }
-
-  /** The relay, and a connection of the client whose records it takes. */
-  open(mtu = 4096): { qp: TestPeer; rkey: number } {
-    const body = this.a.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
-      request.set(new TextEncoder().encode('far'), mad.REGION_NAME)
-    })
-    return { qp: this.a.connect(mtu, 0, 7), rkey: regionOf(body).rkey }
-  }
-}
-
-function attaching(name = 'far', port: number = PORT): (body: Uint8Array) => void {
-  return (body) => {
-    body.set(new TextEncoder().encode(name), mad.REGION_NAME)
-    body[mad.ATTACH_IP_VERSION] = 4
-    body.set([10, 0, 0, 3], mad.ATTACH_ADDRESS)
-    putU16(body, mad.ATTACH_PORT, port)
-    putU32(body, mad.ATTACH_CLIENT_LOW, 7)
-  }
-}
-
-function related(form: number = mad.FORM_CAPABILITY): Wire {
-  const wire = new Wire()
-  expect(publish(wire.b, { name: 'far', form }).fault).toBe('PASS')
-  return wire
-}
-
 /** Records that were said to be durable. */
-function acks(wire: Wire): number {
+function acks(wire: RelayWire): number {
   return wire.heard.filter(({ opcode, paeth }) => opcode === PERSIST_ACK && paeth!.status === 0)
     .length
 }
@@ -184,11 +64,11 @@ test('X-7: a region of bytes cannot be relayed, nor one of a peer that is no DPU
 })
 
 test('X-7: a peer that offers no such service is not attached to', () => {
-  expect(new Wire().attach()).toBe('ATTACH_FAILED')
+  expect(new RelayWire().attach()).toBe('ATTACH_FAILED')
 })
 
 /** Cuts the link under a record of that client, for longer than every retry of the requester. */
-function endLink(wire: Wire, { qp, rkey }: ReturnType<Wire['open']>): void {
+function endLink(wire: RelayWire, { qp, rkey }: ReturnType<RelayWire['open']>): void {
   wire.isCut = true
   wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
   for (let s = 0; s < 40; s++) wire.pass(500_000)

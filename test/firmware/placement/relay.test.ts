@@ -138,6 +138,30 @@ describe('a region of another DPU', () => {
     )
   }
 
+  test.each(['local', 'bypass', 'through'] as const)(
+    `S1-M5, P4-9: batches of the driver go on, over a bad network, to %s (seed ${SEED})`,
+    async (placement) => {
+      const { relay, region } = await pair(BAD, 'node', placement)
+      for (const [round, condition] of (['independent', 'inOrder', 'expect'] as const).entries()) {
+        const batch = relay.batch({ condition })
+        for (let slot = 0; slot < 64; slot++) {
+          const { sequence } = await region.read(slot)
+          const expects = condition === 'expect' ? { expect: sequence } : {}
+          batch.persist(slot, record(slot, round), expects)
+        }
+        const outcome = await batch.commit()
+        expect(outcome).toMatchObject({ all: true, durable: 64 })
+        for (const one of outcome.records) {
+          const { mechanism } = PLACES[placement]
+          expect(one).toMatchObject({ status: 'durable', receipt: { copies: 2, mechanism } })
+        }
+        for (let slot = 0; slot < 64; slot++) {
+          expect((await region.read(slot)).data).toEqual(record(slot, round))
+        }
+      }
+    },
+  )
+
   for (const victim of ['A', 'B', 'both'] as const) {
     test(
       `loses nothing when the power of ${victim} goes in between (seed ${SEED})`,

@@ -526,6 +526,15 @@ describe('what is refused', () => {
     const both = play(queue, record(queue, near, 0, 50, dataOf(64, 5)), stores[0]!)
     expect(both.map(({ status }) => status)).toEqual([el.WC_SUCCESS, el.WC_GENERAL_ERR])
     expect(card.counter('PLACEMENT_WRONG')).toBe(0)
+    const batched = [0, 1].map((index) => ({
+      ...record(queue, region, index, 60 + index, dataOf(64, 1)),
+      batch: { id: 1, condition: 0, count: 2, index, left: 1 - index },
+    }))
+    const whole = play(queue, ...batched).map(({ status }) => status)
+    expect([whole, card.counter('BATCH_REGION')]).toEqual([
+      [el.WC_GENERAL_ERR, el.WC_GENERAL_ERR],
+      2,
+    ])
     expect(adviceFor('OWN_HOST')).toMatch(/flushes itself.*`peer`/)
   })
 

@@ -60,10 +60,9 @@ export const REST: readonly Equivalent[] = [
     because: 'a region of which nothing is unsettled has nothing in the list of what is lost',
   },
   {
-    at: 'respond/batch.ts judgeMember',
-    line: 'record.slot = members.slots[n]! record.operationHigh = operationHighOf(batch, index)',
-    mutant:
-      ';record.operationHigh = operationHighOf(batch, index) ;record.slot = members.slots[n]!',
+    at: 'respond/handed.ts fillMember',
+    line: 'ask.slot = members.slots[n]! ask.operationHigh = operationHighOf(batch, index)',
+    mutant: ';ask.operationHigh = operationHighOf(batch, index) ;ask.slot = members.slots[n]!',
     because: 'what is called reads the batch alone, and the stores are fields of another object',
   },
   {

@@ -147,8 +147,12 @@ export const THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'placement/through.ts acceptThrough',
-    line: 'fillItem(item, qp, ask) item.client = clientOf(state, qp, ask)',
-    mutant: ';item.client = clientOf(state, qp, ask) ;fillItem(item, qp, ask)',
+    line:
+      'fillItem(item, qp, ask) item.client = ask.batch ? collectedClientOf(state, qp, ask) : ' +
+      'clientOf(state, qp, ask)',
+    mutant:
+      ';item.client = ask.batch ? collectedClientOf(state, qp, ask) : clientOf(state, qp, ask) ' +
+      ';fillItem(item, qp, ask)',
     because: 'the place of a client is found without a look at the item',
   },
   {
