@@ -49,7 +49,7 @@ import type {
 } from './burst/context.ts'
 import { receiveCongestion, receiveResponse, serveInitiators } from './burst/initiator.ts'
 import { takeSlice } from './burst/slice.ts'
-import { failQueuePair, isStalled } from './burst/staging.ts'
+import { failQueuePair, isStalled, noteMessage, stallWaitUs } from './burst/staging.ts'
 import { clearLanes } from './commit/commit.ts'
 import type { CommitState } from './commit/context.ts'
 import { tickConnections } from './connect/clock.ts'
@@ -343,7 +343,11 @@ function settleBurst(state: State, urgent: QueuePair | null): void {
   commitNow(state)
   serveOrdered(state, urgent)
   sendAcks(state)
-  for (let i = 0; i < state.touchedCount; i++) state.touched[i]!.touched = false
+  for (let i = 0; i < state.touchedCount; i++) {
+    const qp = state.touched[i]!
+    qp.touched = false
+    noteMessage(state, qp)
+  }
   state.touchedCount = 0
 }
 
@@ -364,7 +368,7 @@ export function settle(state: State): number {
   const throughUs = isThroughLive(state) ? serveJobs(state, now) : 0
   // Behind nearly every group: nothing is sooner.
   if (more) return 1
-  const waitUs = sooner(throughUs, connectionsWaitUs(state.connections))
+  const waitUs = sooner(throughUs, clocksWaitUs(state, now))
   const lazyUs = sooner(regionJobUs(state), scrubWaitUs(state))
   return sooner(lazyUs, sooner(ownUs, waitUs))
 }
@@ -377,16 +381,13 @@ export function settle(state: State): number {
 export function idle(state: State, now: number): number {
   state.regionJob.sliced = false
   clearLanes(state.commit)
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const qp = state.queuePairs.places[i]!
-    if (qp !== null && isStalled(qp, now)) giveUpMessage(state, qp)
-  }
+  giveUpMessages(state, now)
   tickConnections(state, now)
   serveStreams(state)
   serveQueues(state, now)
   const ownUs = serveStations(state, now)
   timeThrough(state, now)
-  const waitUs = sooner(serveJobs(state, now), connectionsWaitUs(state.connections))
+  const waitUs = sooner(serveJobs(state, now), clocksWaitUs(state, now))
   if (state.streaming) return 1
   return sooner(serveSlice(state), sooner(ownUs, waitUs))
 }
@@ -396,6 +397,25 @@ function serveSlice(state: State): number {
   if (!takeSlice(state)) return sooner(regionJobUs(state), scrubWaitUs(state))
   const workUs = serveRegionJob(state)
   return workUs > 0 ? workUs : scrub(state)
+}
+
+/** Ends the queue pairs whose messages stopped half-way; looks when the next one may be. */
+function giveUpMessages(state: State, now: number): void {
+  const { places } = state.queuePairs
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = places[i]!
+    if (qp !== null && isStalled(qp, now)) giveUpMessage(state, qp)
+  }
+  state.stallUs = Infinity
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = places[i]!
+    if (qp !== null) noteMessage(state, qp)
+  }
+}
+
+/** The µs after which a message may have to be given up, or RDMA-CM repeats; 0 is never. */
+function clocksWaitUs(state: State, now: number): number {
+  return sooner(stallWaitUs(state, now), connectionsWaitUs(state.connections))
 }
 
 /** Ends a queue pair whose message stopped half-way, and tells its peer. */

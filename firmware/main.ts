@@ -215,6 +215,7 @@ function burst(blankPair: QueuePair, list: CommandList) {
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),
+    stallUs: Infinity,
     ranges: listOf(BURST_FRAMES + 1, blankRange),
     rangeOwner: listOf(BURST_FRAMES, () => blankPair),
     openRange: new Int32Array(QUEUE_PAIRS).fill(-1),

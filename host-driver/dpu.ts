@@ -30,6 +30,7 @@ import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 import type { Connection } from './link/connection.ts'
 import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'
+import type { PiecesControl } from './target/pieces.ts'
 import type { PlacementControl } from './target/registrar.ts'
 import { type Outcome, pending, resultOf } from './way/chain.ts'
 import type { Inbox } from './way/inbox.ts'
@@ -72,6 +73,11 @@ export interface ScanResult {
   readonly unsettled: number
   /** No copy can stand for it: `discard` gives one up. */
   readonly lost: number
+  /**
+   * Passed over, and not among those checked: somebody is writing them, or was when his connection
+   * broke. Of who is silent the DPU gives that up within 20 s.
+   */
+  readonly underWay: number
 }
 
 export class Dpu {
@@ -119,7 +125,7 @@ export class Dpu {
    * What registrar and flush agent ask of the card (registrar.ts, flush-agent.ts): for a process on
    * the target machine, whose memory the card sees.
    */
-  get host(): PlacementControl & AgentControl {
+  get host(): PlacementControl & PiecesControl & AgentControl {
     return this.connection.management
   }
 
@@ -356,13 +362,14 @@ export class Dpu {
     if (progress !== undefined) check('progress', progress, FUNCTION)
     const { management, way } = this.connection
     const info = await management.open(name, this.domain)
-    const total = { checked: 0, unsettled: 0, lost: 0 }
+    const total = { checked: 0, unsettled: 0, lost: 0, underWay: 0 }
     for (let next = 0; next < info.slots; ) {
       const step = await management.scan(info.id, next)
       total.checked += step.checked
       total.unsettled += step.unsettled
       total.lost += step.lost
-      progress?.(total.checked)
+      total.underWay += step.underWay
+      progress?.(total.checked + total.underWay)
       // Its host writes back what was found before.
       if (step.next === next) await sleep(way, SCAN_PAUSE_US)
       next = step.next

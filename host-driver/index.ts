@@ -30,6 +30,7 @@ export {
   RefusedError,
   TransportError,
 } from './base/errors.ts'
+export type { MemoryPiece } from './base/pieces.ts'
 export type { Endpoint, Wire } from './base/wire.ts'
 export type { BytesRegion } from './bytes/bytes-region.ts'
 export { RemoteMemory } from './bytes/remote-memory.ts'
@@ -84,6 +85,11 @@ export {
   type Flushed,
   type HostMemory,
 } from './target/flush-agent.ts'
+export {
+  cpuInPieces,
+  memoryInPieces,
+  type PiecesControl,
+} from './target/pieces.ts'
 export {
   type HostCpu,
   type PlacementControl,

@@ -12,7 +12,9 @@ import {
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
+  HOST_PIECES,
   LINE_BYTES,
+  PAGE_BYTES,
   TRANSMIT_FRAMES,
 } from '../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
@@ -27,8 +29,10 @@ const LIMITS: Readonly<Record<string, number>> = {
   FRAME_STRIDE_BYTES,
   HEADER_INTERRUPTS,
   HEADER_PAGE_BYTES,
+  HOST_PIECES,
   LINE_BYTES,
   MEMORY_BYTES,
+  PAGE_BYTES,
   TRANSMIT_FRAMES,
 }
 

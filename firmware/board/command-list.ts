@@ -140,6 +140,13 @@ export function copyClean(
   return index
 }
 
+/** Copies into the caches of the host: the next fence pushes it to them, and no further. */
+export function copyCached(list: CommandList, from: number, to: number, length: number): void {
+  list.posted = to
+  list.postedOwner = 0
+  append(list, COPY, from, to, length, 0)
+}
+
 /**
  * Waits for every write-back that was started, and for the writes to the host's memory: these by a
  * DMA read of one byte that follows all of them. Returns the number of the fence.

@@ -303,6 +303,12 @@ export const FAULTS: readonly FaultRow[] = [
     0x99,
     'the data are not those of which the client computed the guard',
   ),
+  faultRow(
+    'PIECES',
+    'management',
+    0,
+    "the pieces of the host's memory are not those in which regions lie, or were not stated",
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -421,5 +427,6 @@ export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')
 export const UNDER_WAY: Fault = numberOf('UNDER_WAY')
 export const QUEUE_DEPTH: Fault = numberOf('QUEUE_DEPTH')
 export const GUARD: Fault = numberOf('GUARD')
+export const PIECES: Fault = numberOf('PIECES')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -33,9 +33,10 @@ export const SPACE_BYTES: number = 2 ** 48
 export const NVDIMM_SPACE: number = SPACE_BYTES
 
 /**
- * The host's memory behind PCIe. A copy to it is a posted DMA write: it is done when it has left,
- * not when it has arrived. A copy from it is a DMA read, which by the ordering rules of PCIe pushes
- * every posted write before it (source 2, S905). No command writes back the caches of a host.
+ * The host's persistent memory behind PCIe: the window, or pieces of it (ARRANGE). A copy to it is
+ * a posted DMA write: it is done when it has left, not when it has arrived. A copy from it is a DMA
+ * read, which by the ordering rules of PCIe pushes every posted write before it (source 2, S905).
+ * No command writes back the caches of a host.
  */
 export const HOST_SPACE: number = 2 * SPACE_BYTES
 
@@ -104,6 +105,15 @@ export const COMPARE_SWAP = 10
  * GUARD_FAILED: nothing behind the command happens.
  */
 export const GUARD = 11
+
+/**
+ * From here on HOST_SPACE shows these pieces of the window, one behind the other, and nothing else:
+ * [from, from + length) in packet memory has 8 bytes for each, first page and pages of 4096 bytes,
+ * two words of 32 bits in the machine's own byte order, at most HOST_PIECES. None: the whole
+ * window, as at power-on. BAD_COMMAND, and nothing has changed, where a piece is empty, leaves the
+ * window or overlaps another one, or where the board cannot show them so.
+ */
+export const ARRANGE = 12
 
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
@@ -207,7 +217,7 @@ export interface Facts {
   readonly board: string
   /** Bytes of the NVDIMM that are ours; a multiple of 4096. */
   readonly nvdimmBytes: number
-  /** Bytes of the host's persistent memory that the window shows from HOST_SPACE on; 0 if none. */
+  /** Bytes of the window into the host's persistent memory, all of HOST_SPACE at first; or 0. */
   readonly hostBytes: number
   /** Bytes of DMA_SPACE: the addresses that a host behind PCIe may give; 0 if there is no host. */
   readonly dmaBytes: number

@@ -96,6 +96,9 @@ export const QUEUE_PAIRS = 256
 /** Regions on one part. */
 export const REGIONS = 24
 
+/** Pieces that the host's persistent memory may be made of (medium/host-pieces.ts). */
+export const HOST_PIECES = 16
+
 /** Regions of other DPUs that are offered here; a key chooses among 32 places. */
 export const RELAYS: number = 32 - REGIONS
 

@@ -61,6 +61,8 @@ export interface GatherState {
   readonly stagingOwner: Int32Array
   /** Since when its message is gathered, µs. */
   readonly stagingSinceUs: Float64Array
+  /** Not before then is a message given up whose peer is silent, µs; Infinity if there is none. */
+  stallUs: number
 }
 
 /** Acknowledgement ranges of the group, open one per queue pair (receipt.ts). */

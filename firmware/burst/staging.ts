@@ -7,7 +7,8 @@
  *   back at once, and what it holds of a batch (batch.ts).
  * - A message that stops half-way is given up when its peer is silent for STAGING_TIMEOUT_US, which
  *   is longer than a peer that lost its tail may take to repeat it (fault N8). Every packet of the
- *   connection proves that there is somebody, also one that drew an RNR NAK.
+ *   connection proves that there is somebody, also one that drew an RNR NAK. It is given up also
+ *   where nothing else is to be done: `stallUs` is a time by which the board is asked to call.
  * - Where no buffer is free, nobody waits for longer than GATHERING_US for his share: a peer that
  *   holds fewer than another takes one of that other's, however slowly it is filled (fault N22),
  *   unless a message of the group that is complete has one to give back. The message that loses its
@@ -165,4 +166,15 @@ export function failQueuePair(state: BatchState & GatherState & QueueState, qp: 
 /** Is there a message in progress whose peer is silent for too long, also about others? */
 export function isStalled(qp: QueuePair, now: number): boolean {
   return qp.message !== MESSAGE_NONE && now - qp.heardUs > STAGING_TIMEOUT_US
+}
+
+/** Has `stallUs` know of a message of that queue pair that is in progress. */
+export function noteMessage(state: GatherState, qp: QueuePair): void {
+  if (qp.message === MESSAGE_NONE) return
+  state.stallUs = Math.min(state.stallUs, qp.heardUs + STAGING_TIMEOUT_US + 1)
+}
+
+/** The µs after which there may be a message to give up; 0 if there is none. */
+export function stallWaitUs({ stallUs }: GatherState, now: number): number {
+  return stallUs === Infinity ? 0 : Math.max(1, Math.ceil(stallUs - now))
 }

@@ -1,6 +1,6 @@
 /**
- * The jobs of placement through (through.ts): one record, or one region, that the host's CPU has to
- * write back.
+ * The jobs of placement through (through.ts): one record, one region, or some bytes of one, that
+ * the host's CPU has to write back.
  *
  * Invariant: what a job has stored, and what it has asked for, counts in one life of the
  * agent alone. Both are the number of that life; no life has the number 0, and none comes twice.
@@ -22,6 +22,8 @@ export const REPAIR = 4
 export const FORM = 5
 /** Its lane is not used again before the next start. */
 export const ENDED = 6
+/** Bytes of a region that a requester has stored. */
+export const BYTES = 7
 
 /** Of a region: nothing of it may lie in the host's cache alone. */
 export const FLUSHED = 0
@@ -31,8 +33,10 @@ export interface Job {
   readonly item: GroupItem
   /** The requester's queue pair: another one may have its place, and its number, by now. */
   qp: QueuePair | null
-  /** The copy that is being written back; of a region, the piece of FLUSH_BYTES_MAX. */
+  /** The copy that is being written back; of a region or bytes, the piece of FLUSH_BYTES_MAX. */
   copy: number
+  /** Of bytes: the address of the first one; `item.length` says how many. */
+  from: number
   /** In which life of the agent all was stored that it writes back next, and found there; or 0. */
   stored: number
   /** In which that was begun. */
@@ -73,6 +77,7 @@ function createJob(i: number, anyRegion: Region): Job {
     item,
     qp: null,
     copy: 0,
+    from: 0,
     stored: 0,
     begun: 0,
     asked: 0,
@@ -95,7 +100,7 @@ function createJob(i: number, anyRegion: Region): Job {
 /** Has the job to do with a record, now or until the next start? */
 export function isOnRecord(job: Job): boolean {
   if (job.state === ENDED) return job.hidden > 0
-  return job.state !== FREE && job.state !== FORM
+  return job.state !== FREE && job.state !== FORM && job.state !== BYTES
 }
 
 /**
@@ -129,7 +134,8 @@ export function isOnItsWay(
 ): boolean {
   for (let i = 0; i < jobs.length; i++) {
     const job = jobs[i]!
-    if (job.state === FREE || job.state === FORM || job === except) continue
+    if (job.state === FREE || job.state === FORM || job.state === BYTES) continue
+    if (job === except) continue
     if (isNamed(job.state === REPAIR ? job.intent! : job.item, whose, high, low)) return true
   }
   return false

@@ -494,8 +494,9 @@ export interface Named {
   operationHigh: number
 }
 
-/** Is it that operation of that client? */
+/** Is it that operation of that client? Operation 0 names none. */
 export function isNamed(one: Named, whose: ClientId, high: number, low: number): boolean {
+  if ((high | low) === 0) return false
   // Words are signed here and unsigned there: bit by bit they are compared.
   const operation = (one.operationLow ^ low) | (one.operationHigh ^ high)
   const client = (one.clientLow ^ whose.clientLow) | (one.clientHigh ^ whose.clientHigh)

@@ -24,7 +24,6 @@ import { LINE_BYTES, REGIONS } from '../board/limits.ts'
 import { LANE_LINES_AT, LSB_AT } from '../board/memory-map.ts'
 import {
   BYTES_RIGHTS,
-  FLUSH_PERSISTENT,
   HOST_PROBE_AT,
   isPair,
   KIND_RECORDS,
@@ -57,10 +56,15 @@ export interface Proof {
   /** The number of the last probe; zero before the first. */
   numberHigh: number
   numberLow: number
+  /** Bytes of the host's memory that HOST_SPACE shows. */
+  hostBytes: number
+  /** The life in which the host has stated the pieces of its memory; -1: in none. */
+  statedIn: number
 }
 
 export function createProof(): Proof {
-  return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0 }
+  const shown = { hostBytes: 0, statedIn: -1 }
+  return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0, ...shown }
 }
 
 /** May a region of that placement be written? PASS, PLACEMENT_UNKNOWN or PLACEMENT_WRONG. */
@@ -131,22 +135,17 @@ function grant(proof: Proof, regions: RegionTable): void {
 
 /**
  * What a region grants now. Records are refused one by one, by a status. Bytes in the host's memory
- * are only read until their placement is proven. What goes through the caches has no flush that a
- * requester could ask for.
+ * are only read until their placement is proven.
  */
 export function rightsOf(
   proof: Proof,
   region: Pick<Region, 'kind' | 'flags' | 'placement'>,
 ): number {
   if (isPair(region)) return RECORDS_RIGHTS & ~WRITE_PERSIST
-  if (region.kind === KIND_RECORDS) {
-    const through = region.placement === PLACEMENT_THROUGH
-    return through ? RECORDS_RIGHTS & ~FLUSH_PERSISTENT : RECORDS_RIGHTS
-  }
+  if (region.kind === KIND_RECORDS) return RECORDS_RIGHTS
   if (placeFault(proof, region.placement) !== PASS) return REMOTE_READ
   const persist = (region.flags & WRITE_PERSIST_REGION) !== 0 ? WRITE_PERSIST : 0
   if (region.placement === PLACEMENT_LOCAL) return BYTES_RIGHTS | persist
   // An atomic of the card is none towards the host's CPU.
-  const rights = BYTES_RIGHTS & ~REMOTE_ATOMIC
-  return region.placement === PLACEMENT_BYPASS ? rights | persist : rights & ~FLUSH_PERSISTENT
+  return (BYTES_RIGHTS & ~REMOTE_ATOMIC) | persist
 }

@@ -191,6 +191,8 @@ interface Found {
   lost: number
   /** It is not in every copy: the medium refuses the repair, or a lane holds it. */
   unsettled: number
+  /** It was passed over: somebody is writing it. */
+  underWay: number
 }
 
 /** Adds one settled record to the report; what stands there of a scan is not said again. */

@@ -79,7 +79,8 @@ export function writesFault(state: ThroughContext, region: Region): Fault {
   const placed = placeFault(state.proof, region.placement)
   if (placed !== PASS || (region.flags & WRITE_PERSIST_REGION) === 0) return placed
   if (state.commit.closed !== PASS) return state.commit.closed
-  return isSafe(state) ? PASS : NOT_ARMED
+  if (!isSafe(state)) return NOT_ARMED
+  return region.placement === PLACEMENT_THROUGH ? hostFault(state, region) : PASS
 }
 
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */

@@ -71,6 +71,7 @@ import { lookAtPairs } from '../placement/pair.ts'
 import { markUnflushed, resetThrough, resumeLane } from '../placement/through.ts'
 import { mechanismOf } from '../transport/mechanism.ts'
 import { JOB_NONE, type ManageContext, type ManageState } from './context.ts'
+import { beginPieces } from './pieces.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
@@ -100,7 +101,7 @@ export function createRecovery(state: Omit<PartContext, 'recovery'>): Recovery {
     unsettled: state.commit.unsettled.fill(null),
     unlisted: 0,
     stored: 0,
-    found: { lost: 0, unsettled: 0 },
+    found: { lost: 0, unsettled: 0, underWay: 0 },
   }
 }
 
@@ -123,7 +124,8 @@ function bringUp(state: ManageContext): Fault {
   // Behind it the part counts its starts, durably, before anybody is served: and a save that takes
   // that back is counted by the part.
   stir(state.random, [incarnationOf(superblock), facts.dirtyShutdowns, ...facts.mac])
-  if (hostFreeAt(superblock) > Math.max(facts.hostBytes, HOST_DATA_AT)) return TRUNCATED
+  beginPieces(state)
+  if (hostFreeAt(superblock) > Math.max(state.proof.hostBytes, HOST_DATA_AT)) return TRUNCATED
   for (let i = 0; i < regionCountOf(superblock); i++) {
     if (!isFreePlace(superblock, i) && !isRemoved(superblock, i)) installRegion(state, i)
   }

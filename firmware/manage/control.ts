@@ -19,6 +19,7 @@ import {
   NO_REGION,
   NOT_SERVING,
   PASS,
+  PIECES,
   PLACEMENT_UNKNOWN,
   QUEUE_PAIRS_FULL,
   REQUEST,
@@ -51,7 +52,13 @@ import {
   strideOf,
   toldFlags,
 } from '../medium/region.ts'
-import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../medium/superblock.ts'
+import {
+  DEVICE_ID_AT,
+  FORMAT_VERSION,
+  formatPart,
+  type RegionEntry,
+  versionOf,
+} from '../medium/superblock.ts'
 import { attachAgent, proveAgent } from '../placement/flush-agent.ts'
 import { scanNow } from '../placement/scrub.ts'
 import { settlePending } from '../placement/settle-host.ts'
@@ -85,6 +92,7 @@ import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './con
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
+import { arePiecesKnown, statePieces } from './pieces.ts'
 import { lookAgain, provision } from './provision.ts'
 import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
 import { noteWork } from './region-job.ts'
@@ -136,6 +144,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, readCounters],
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
   [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleLostRecord],
+  [mad.ATTRIBUTE_PIECES]: [mad.METHOD_SET, statePieces],
   [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
   [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
   [mad.ATTRIBUTE_AGENT]: [mad.METHOD_SET, agent],
@@ -156,6 +165,7 @@ const ALWAYS = [
  * Attributes that are executed once, however often the datagram comes.
  */
 const ONCE = [
+  mad.ATTRIBUTE_PIECES,
   ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT, mad.ATTRIBUTE_REMOVE],
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
@@ -253,6 +263,7 @@ function managementPair(peerNumber: number): QueuePair {
 function status(call: Call): Fault {
   const { state, bytes, to } = call
   const { report } = state.recovery
+  const format = state.refused === PASS ? versionOf(state.superblock) : FORMAT_VERSION
   bytes[to + mad.PART_STATE] = partState(state)
   bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
   bytes[to + mad.PART_FAULT] = partFault(state)
@@ -263,7 +274,7 @@ function status(call: Call): Fault {
   }
   put64(bytes, to + mad.PART_NVDIMM_BYTES_HIGH, state.facts.nvdimmBytes)
   putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
-  putU32(bytes, to + mad.PART_FORMAT_VERSION, FORMAT_VERSION)
+  putU32(bytes, to + mad.PART_FORMAT_VERSION, format)
   putU32(bytes, to + mad.PART_REPORT_ENTRIES, report.entries.length)
   putU32(bytes, to + mad.PART_UNSETTLED, lostRecords(state))
   putU32(bytes, to + mad.PART_LINES_READ, report.linesRead)
@@ -555,10 +566,12 @@ function scan(call: Call): Fault {
   const last = may ? sliceEnd(region, first) : first
   const { report, found } = state.recovery
   const { repaired } = report
-  const { lost, unsettled } = found
+  const { lost, unsettled, underWay } = found
   fault = scanNow(state, region, first, last)
   putU32(bytes, to + mad.SCAN_NEXT, last)
-  putU32(bytes, to + mad.SCAN_CHECKED, last - first)
+  const passed = found.underWay - underWay
+  putU32(bytes, to + mad.SCAN_CHECKED, last - first - passed)
+  putU32(bytes, to + mad.SCAN_UNDER_WAY, passed)
   putU32(bytes, to + mad.SCAN_REPAIRED, report.repaired - repaired)
   putU32(bytes, to + mad.SCAN_UNSETTLED, region.unsettled)
   putU32(bytes, to + mad.SCAN_FOUND_LOST, found.lost - lost)
@@ -583,12 +596,13 @@ function settleLostRecord(call: Call): Fault {
 /** Leaves the lines of a new probe in the host's memory; the answer says how many of each kind. */
 function probe(call: Call): Fault {
   const { state, bytes, to } = call
-  if (state.facts.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
+  if (state.proof.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
+  if (!arePiecesKnown(state)) return PIECES
   const high = (random32(state) | 1) >>> 0
   const done = writeProbe(state.list, bytes, state.proof, high, random32(state))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   putU32(bytes, to + mad.PROBE_LINES, PROBE_LINES)
-  put64(bytes, to + mad.PROBE_HOST_BYTES_HIGH, state.facts.hostBytes)
+  put64(bytes, to + mad.PROBE_HOST_BYTES_HIGH, state.proof.hostBytes)
   return done ? PASS : UNREADABLE
 }
 

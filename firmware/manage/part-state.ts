@@ -4,7 +4,7 @@ import type { BoardState } from '../board/context.ts'
 import { BLANK, FAULTS, type Fault, PASS } from '../board/fault.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import type { MemoryState } from '../medium/context.ts'
-import { FORMAT_VERSION, lostCount } from '../medium/superblock.ts'
+import { lostCount, versionOf } from '../medium/superblock.ts'
 import * as mad from '../wire/management.ts'
 
 export function partState(state: BoardState & CommitState): number {
@@ -25,7 +25,7 @@ export function lostRecords(state: BoardState & MemoryState): number {
 
 /** As 'state=serving format=3 lost=0', and behind it ' fault=NEWER' where there is one. */
 export function describePart(state: PartContext): string {
-  const format = state.refused === PASS ? FORMAT_VERSION : 0
+  const format = state.refused === PASS ? versionOf(state.superblock) : 0
   const words = `state=${mad.STATE_NAMES[partState(state)]!} format=${format}`
   const fault = partFault(state)
   const told = fault === PASS ? '' : ` fault=${FAULTS[fault]!.name}`

@@ -64,8 +64,6 @@ function regionShapeFault(entry: RegionEntry): Fault {
   if (entry.name[0] === 0) return REQUEST
   if (entry.kind === KIND_BYTES) {
     if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
-    // The acknowledgement of a WRITE cannot wait for a host.
-    if (entry.flags !== 0 && entry.placement === PLACEMENT_THROUGH) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
   }
   if (entry.kind !== KIND_RECORDS) return REQUEST
@@ -93,9 +91,9 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
 
 /**
  * Makes the region that `entry` asks for. Asking again for the same is answered like the first
- * time; while it is made, by UNDER_WAY, and a slice of it is done. Faults: REQUEST, UNDER_WAY,
- * PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, DMA,
- * FLUSH.
+ * time; while it is made, or something else is done in slices, by UNDER_WAY, and a slice of that is
+ * done. Faults: REQUEST, UNDER_WAY, PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS,
+ * REGIONS_FULL, NO_SPACE, MEDIA, DMA, FLUSH.
  */
 export function provision(state: ManageContext, entry: RegionEntry): Fault {
   const shape = regionShapeFault(entry)
@@ -113,13 +111,15 @@ export function provision(state: ManageContext, entry: RegionEntry): Fault {
   if (regionJob.fault !== PASS && regionJob.region!.name === name) return takeFault(regionJob)
   const refused = mendFault(state, entry)
   if (refused !== PASS) return refused
+  // Whoever asks again helps: also where another region is made, or the room of one is cleared.
+  if (regionJob.kind !== JOB_NONE && takeSlice(state)) serveRegionJob(state)
   if (regionJob.kind !== JOB_NONE) return UNDER_WAY
   return placeRegion(state, entry)
 }
 
 /** Finds a place and room, and begins: on what both pages of the superblock say is free. */
 function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
-  const { superblock, facts, list } = state
+  const { superblock, proof, list } = state
   const mended = superblock.half ? mendSuperblock(list, superblock) : PASS
   if (mended !== PASS) return closeBy(state, mended)
   let index = 0
@@ -130,7 +130,7 @@ function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
   entry.id = nextIdOf(superblock)
   entry.copies = records ? entry.copies : 1
   entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
-  const limit = local ? partBytesOf(superblock) : facts.hostBytes
+  const limit = local ? partBytesOf(superblock) : proof.hostBytes
   entry.at = regionRoomFor(superblock, local, entry.copies * entry.areaBytes, limit)
   if (entry.at < 0) return NO_SPACE
   const key = new Uint8Array(KEY_BYTES)

@@ -123,7 +123,7 @@ function nextWork(state: ThroughContext): number {
 /** May that room be stored into now? The host's memory may be smaller than it was, or gone. */
 function isThere(state: ThroughContext, entry: RegionEntry): boolean {
   if (mendFault(state, entry) !== PASS) return false
-  return entry.placement === PLACEMENT_LOCAL || endOfRoom(entry) <= state.facts.hostBytes
+  return entry.placement === PLACEMENT_LOCAL || endOfRoom(entry) <= state.proof.hostBytes
 }
 
 function findWork(state: ManageContext): void {

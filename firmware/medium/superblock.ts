@@ -9,9 +9,10 @@
  *          64 | part bytes (64)       | first free byte (64)       |
  *          80 | lanes at (64)         | lanes       | regions      |
  *          96 | lost records | operations at | void up to (64)     |
- *         112 | former up to (64)          | next region id | 0 …  |
+ *         112 | former up to (64)          | next region id | pieces |
  *         128 | lost records: region id, record; 8 bytes each      |
  *         640 | regions, 128 bytes each, as far as used            |
+ *        3712 | pieces of the host's memory (host-pieces.ts)       |
  *             +----------------------------------------------------+
  *
  *    region entry: 0 name (32) | 32 id | 36 kind | 40 slots | 44 capacity | 48 copies | 52 flags
@@ -46,6 +47,8 @@
  *   writes down the start. It says up to which sequence the lines of the operation table are of
  *   that version (commit/operations.ts); all else is laid out as it was. Of a cut in between, each
  *   page says its own version, and whichever counts is whole.
+ * - A part whose regions lie in pieces of its host's memory has a version of its own, the last one:
+ *   firmware that knows of no pieces would look for them elsewhere, and finds it too new.
  */
 
 import { assert } from '../board/assert.ts'
@@ -77,6 +80,7 @@ import {
   CLIENTS,
   COPIES_MAX,
   COPIES_MIN,
+  HOST_PIECES,
   LANES,
   LINE_BYTES,
   RECORD_BYTES_MAX,
@@ -94,6 +98,17 @@ import {
 } from '../board/memory-map.ts'
 
 import {
+  arePieces,
+  bytesOfPieces,
+  PIECE_BYTES,
+  PIECES_AT,
+  type Piece,
+  pieceCountOf,
+  piecesIn,
+  putPieces,
+  windowPages,
+} from './host-pieces.ts'
+import {
   HOST_DATA_AT,
   KIND_BYTES,
   KIND_RECORDS,
@@ -103,6 +118,9 @@ import {
 } from './region.ts'
 
 export const FORMAT_VERSION = 3
+
+/** The version of a part that is laid out for pieces of its host's memory, and only of such. */
+export const PIECES_VERSION = 4
 
 /** The version before, which is upgraded: it has no `former`, and other lines (2, to mid 2026). */
 const FORMER_VERSION = 2
@@ -224,6 +242,11 @@ function putWords64(words: Int32Array, w: number, value: number): void {
   words[w + 1] = Math.floor(value / 2 ** 32)
 }
 
+/** Which version the part is of. */
+export function versionOf(sb: Superblock): number {
+  return sb.words[VERSION]!
+}
+
 export function incarnationOf(sb: Superblock): number {
   return sb.words[INCARNATION]! >>> 0
 }
@@ -247,14 +270,12 @@ export function voidOperationsOf(sb: Superblock): number {
  * of that version, which `upgrade` has not seen yet, all are.
  */
 export function formerOperationsOf(sb: Superblock): number {
-  return sb.words[VERSION] === FORMAT_VERSION
-    ? getWords64(sb.words, FORMER_OPERATIONS)
-    : ALL_SEQUENCES
+  return versionOf(sb) >= FORMAT_VERSION ? getWords64(sb.words, FORMER_OPERATIONS) : ALL_SEQUENCES
 }
 
 /** Makes a part of the version before one of this: `sequence` is the last of its table. */
 export function upgrade(sb: Superblock, sequence: number): void {
-  if (sb.words[VERSION] === FORMAT_VERSION) return
+  if (versionOf(sb) >= FORMAT_VERSION) return
   sb.words[VERSION] = FORMAT_VERSION
   putWords64(sb.words, FORMER_OPERATIONS, Math.max(1, sequence))
 }
@@ -410,6 +431,40 @@ export function hostFreeAt(sb: Superblock): number {
   return end
 }
 
+/**
+ * Up to where the host's memory is taken, bytes: by regions, by those of which the room is not free
+ * yet, and by what a making stores. 0 if nothing is.
+ */
+export function hostTakenTo(sb: Superblock, making: RegionEntry | null): number {
+  let end = 0
+  for (let i = 0; i < regionCountOf(sb); i++) {
+    const entry = readEntry(sb, i)
+    if (entry.copies === 0 || entry.placement === PLACEMENT_LOCAL) continue
+    end = Math.max(end, endOfRoom(entry))
+  }
+  if (making === null || making.placement === PLACEMENT_LOCAL) return end
+  return Math.max(end, endOfRoom(making))
+}
+
+/** The pieces of the host's memory that the part's regions are laid out for; none: the window. */
+export function piecesOf(sb: Superblock): Piece[] {
+  return piecesIn(sb.words)
+}
+
+/** Lays them out for these from now on. */
+export function setPieces(sb: Superblock, pieces: readonly Piece[]): void {
+  putPieces(sb.words, pieces)
+  sb.words[VERSION] = pieces.length > 0 ? PIECES_VERSION : FORMAT_VERSION
+  sb.words[USED] = usedOf(sb.words)
+}
+
+/** Bytes of a page that are used. */
+function usedOf(words: Int32Array): number {
+  const pieces = pieceCountOf(words)
+  if (pieces > 0) return PIECES_AT + pieces * PIECE_BYTES
+  return ENTRIES_AT + words[REGION_COUNT]! * ENTRY_BYTES
+}
+
 /** Where the room of a region ends, all copies of it. */
 export function endOfRoom({ at, copies, areaBytes }: RegionEntry): number {
   return at + copies * areaBytes
@@ -467,7 +522,7 @@ export function dropEntry(sb: Superblock, index: number): void {
 
 function setCount(sb: Superblock, count: number): void {
   sb.words[REGION_COUNT] = count
-  sb.words[USED] = ENTRIES_AT + count * ENTRY_BYTES
+  sb.words[USED] = usedOf(sb.words)
   putWords64(sb.words, FREE_AT, freeAt(sb))
 }
 
@@ -692,7 +747,7 @@ function isUsed(bytes: number): boolean {
 function verifyPage(list: CommandList, page: PageView): boolean {
   const { at, words } = page
   const version = words[VERSION]!
-  if (!isOurs(page) || version < FORMER_VERSION || version > FORMAT_VERSION) return false
+  if (!isOurs(page) || version < FORMER_VERSION || version > PIECES_VERSION) return false
   const used = words[USED]!
   if (!isUsed(used)) return false
   checkCode(list, at + CHECKED_AT, RECOVERY_AT, used - CHECKED_AT, KEYS_AT)
@@ -710,13 +765,14 @@ function isSane(words: Int32Array, partBytes: number): boolean {
   const regions = words[REGION_COUNT]!
   const bytes = getWords64(words, PART_BYTES)
   if (regions < 0 || regions > REGIONS) return false
-  if (words[USED] !== ENTRIES_AT + regions * ENTRY_BYTES) return false
+  if (!arePiecesSane(words) || words[USED] !== usedOf(words)) return false
   if (words[LOST_COUNT]! < 0 || words[LOST_COUNT]! > LOST_MAX) return false
   if (words[LANE_COUNT] !== LANES || getWords64(words, LANES_POSITION) !== LANES_AT) return false
   if (words[OPERATIONS_POSITION] !== OPERATIONS_AT) return false
   if (words[INCARNATION]! < 0 || words[INCARNATION]! > INCARNATION_LAST) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
   const next = Math.max(words[NEXT_ID]!, regions + 1)
+  const far = pieceCountOf(words) === 0 ? HOST_BYTES_MAX : bytesOfPieces(piecesIn(words))
   let end = DATA_AT
   for (let i = 0; i < regions; i++) {
     const w = entryWord(i)
@@ -728,11 +784,18 @@ function isSane(words: Int32Array, partBytes: number): boolean {
       return false
     }
     if (getWords64(words, w + 16) < (local ? DATA_AT : HOST_DATA_AT)) return false
-    if (!isEntrySane(words, w, local ? bytes : HOST_BYTES_MAX)) return false
+    if (!isEntrySane(words, w, local ? bytes : far)) return false
     for (let j = 0; j < i; j++) if (isInTheWay(words, entryWord(j), w)) return false
     if (local) end = Math.max(end, endOfEntry(words, w))
   }
   return getWords64(words, FREE_AT) === end
+}
+
+/** A table, and one that can be, has the version of its own alone. */
+function arePiecesSane(words: Int32Array): boolean {
+  const pieces = pieceCountOf(words)
+  if (words[VERSION] !== PIECES_VERSION) return pieces === 0
+  return pieces <= HOST_PIECES && arePieces(piecesIn(words), windowPages(HOST_BYTES_MAX))
 }
 
 function entryWord(index: number): number {
@@ -772,7 +835,7 @@ function isOurs(page: PageView): boolean {
 }
 
 function superblockRefusal(a: PageView, b: PageView): Fault {
-  const newer = (page: PageView): boolean => isOurs(page) && page.words[VERSION]! > FORMAT_VERSION
+  const newer = (page: PageView): boolean => isOurs(page) && page.words[VERSION]! > PIECES_VERSION
   if (newer(a) || newer(b)) return NEWER
   const older = (page: PageView): boolean => isOurs(page) && page.words[VERSION] === 1
   if (older(a) || older(b)) return OLDER
@@ -807,3 +870,5 @@ export function readSuperblock(list: CommandList, sb: Superblock, partBytes: num
 
 assert(LOST_AT + LOST_MAX * 8 <= ENTRIES_AT, 'the list of the lost must fit')
 assert(ENTRIES_AT + REGIONS * ENTRY_BYTES <= SUPERBLOCK_BYTES, 'the table must fit')
+assert(ENTRIES_AT + REGIONS * ENTRY_BYTES <= PIECES_AT, 'the pieces stand behind the regions')
+assert(PIECES_AT + HOST_PIECES * PIECE_BYTES <= SUPERBLOCK_BYTES, 'the pieces must fit')

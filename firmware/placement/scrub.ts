@@ -58,8 +58,9 @@ function isMendable(state: ThroughContext, region: Region): boolean {
 }
 
 /**
- * Scans records [first, last) of a region, and writes down what is lost. DMA if a host did not
- * answer for one of them; or why the part has closed.
+ * Scans records [first, last) of a region, and writes down what is lost. One that somebody is
+ * writing is passed over, and counted as that. DMA if a host did not answer for one of them; or why
+ * the part has closed.
  */
 export function scanNow(
   state: ThroughContext & TransportState,
@@ -81,7 +82,8 @@ export function scanNow(
   }
   for (let slot = first; slot < last; slot++) {
     const busy = pair ? isUnderWay(state, region, slot) : isWritten(through.jobs, region, slot)
-    if (!busy) scanRegion(recovery, region, slot, slot + 1)
+    if (busy) recovery.found.underWay += 1
+    else scanRegion(recovery, region, slot, slot + 1)
   }
   if (recovery.stored !== stored) markUnflushed(state, region)
   let fault = recovery.closed

@@ -11,6 +11,7 @@
  *   REPAIR    what recovery made of a record may be in the host's cache: the agent is asked, copy
  *             by copy, and only then its operation is known, and the lane cleared
  *   FORM      likewise for a whole region that was formatted or scanned
+ *   BYTES     bytes that a requester has stored by itself (write-back.ts)
  *
  * The bell of a request is the agent's SEND that says that it is finished (flush-agent.ts).
  *
@@ -50,6 +51,7 @@ import {
   MEDIA,
   NO_AGENT,
   NOT_ARMED,
+  NOT_DURABLE,
   NOT_READY,
   PASS,
   READ_ONLY,
@@ -76,6 +78,7 @@ import type {
   ThroughState,
 } from '../burst/context.ts'
 import {
+  BYTES,
   ENDED,
   FIRST,
   FLUSHED,
@@ -183,8 +186,6 @@ export function acceptThrough(
   ask: Ask,
   dataAt: number,
 ): Fault {
-  // The acknowledgement of a plain WRITE cannot wait for a host.
-  if (ask.plain) return NO_AGENT
   const job = freeJob(state.through)
   if (job === null) return STAGING
   const { item } = job
@@ -195,12 +196,56 @@ export function acceptThrough(
   job.expects = ask.expects
   job.expectHigh = ask.expectHigh
   job.expectLow = ask.expectLow
+  // Its outcome is told when its last packet comes again.
+  if (ask.plain) item.wantsAck = false
   const { operations } = state.commit
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp
   job.told = false
   beginJob(state.through, job, WAITING)
+  if (ask.plain) waitFor(qp, job)
   return PASS
+}
+
+/** What there is against having bytes of the region written back: PASS, NOT_READY, NOT_DURABLE. */
+export function bytesFault({ through }: ThroughState, region: Region): Fault {
+  const { agent, unflushed } = through
+  const stands = unflushed[region.index]
+  if (!agent.attached || stands === STUCK) return NOT_DURABLE
+  return stands === FLUSHED ? PASS : NOT_READY
+}
+
+/** Has bytes written back that were stored in this life of the agent, on behalf of that PSN. */
+export function acceptBytes(
+  state: ThroughState,
+  qp: QueuePair,
+  psn: number,
+  region: Region,
+  from: number,
+  length: number,
+): Fault {
+  const { through } = state
+  const job = freeJob(through)
+  if (job === null) return STAGING
+  const { item } = job
+  item.region = region
+  item.psn = psn
+  item.length = length
+  item.plain = true
+  job.from = from
+  job.qp = qp
+  // It is no record of which the queue pair is told.
+  job.told = true
+  beginJob(through, job, BYTES)
+  job.stored = through.agent.life
+  waitFor(qp, job)
+  return PASS
+}
+
+/** The queue pair is told what becomes of the job, when its packet comes again. */
+function waitFor({ cached }: QueuePair, job: Job): void {
+  cached.outcome = NOT_READY
+  cached.order = job.order
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */
@@ -280,6 +325,7 @@ function advanceJob(state: RecordContext, job: Job): boolean {
   if (job.state === FIRST) firstDone(state, job)
   else if (job.state === FURTHER) furtherDone(state, job)
   else if (job.state === REPAIR) repairDone(state, job)
+  else if (job.state === BYTES) bytesDone(state, job)
   else formDone(state, job)
   return true
 }
@@ -291,6 +337,10 @@ function advanceJob(state: RecordContext, job: Job): boolean {
 function bringForward(state: RecordContext, job: Job): boolean {
   const { agent } = state.through
   if (job.stored !== agent.life) {
+    if (job.state === BYTES) {
+      endBytes(state, job, NOT_DURABLE)
+      return true
+    }
     const came = storeJob(state, job)
     if (came === REFUSED) leaveJob(state, job)
     if (came !== STORED) return came !== LATER
@@ -426,12 +476,17 @@ function askWriteBack(state: RecordContext, job: Job): void {
     const from = job.copy * FLUSH_BYTES_MAX
     request.address = region.base + from
     request.length = Math.min(region.copies * region.areaBytes - from, FLUSH_BYTES_MAX)
+  } else if (job.state === BYTES) {
+    const done = job.copy * FLUSH_BYTES_MAX
+    request.address = job.from + done
+    request.length = Math.min(item.length - done, FLUSH_BYTES_MAX)
   } else {
     request.address = slotAddress(region, job.copy, item.slot)
     request.length = job.state === REPAIR ? region.stride : imageBytes(item.length)
   }
   // Of a region nobody has asked; of a repair the lane alone says whose record it is.
-  const whose = job.state === FORM ? NO_OPERATION : job.state === REPAIR ? job.intent! : item
+  const isRecord = job.state === FIRST || job.state === FURTHER
+  const whose = isRecord ? item : job.state === REPAIR ? job.intent! : NO_OPERATION
   request.psn = job.qp === null ? 0 : item.psn
   request.queuePair = job.qp === null ? 0 : job.qp.number
   request.operationHigh = whose.operationHigh
@@ -441,6 +496,17 @@ function askWriteBack(state: RecordContext, job: Job): void {
   job.request = agent.asked
   job.asked = agent.life
   job.sinceUs = -1
+}
+
+/** The next piece of the bytes; or all of them are durable. */
+function bytesDone(state: RecordContext, job: Job): void {
+  if ((job.copy + 1) * FLUSH_BYTES_MAX < job.item.length) goOnWith(state, job, job.copy + 1)
+  else endBytes(state, job, PASS)
+}
+
+function endBytes(state: TransportState, job: Job, outcome: Fault): void {
+  tellWaiting(state, job, outcome)
+  job.state = FREE
 }
 
 /** Copy A is durable. */
@@ -753,6 +819,11 @@ export function repeatRequests(state: ThroughState): void {
 
 /** Tells the requester: refused if no slot was touched, else in doubt. The job keeps its lane. */
 function giveUpJob(state: RecordContext, job: Job, fault: Fault): void {
+  if (job.state === BYTES) {
+    count(state, fault)
+    endBytes(state, job, NOT_DURABLE)
+    return
+  }
   if (job.state === WAITING) {
     const { item } = job
     // Another job may have the same operation.
@@ -785,6 +856,10 @@ function noteJobDurable(state: TransportState & BatchState, job: Job): void {
   const qp = requester(state, job)
   job.told = true
   if (qp === null || isOfBatch(state, item, PASS)) return
+  if (item.plain) {
+    tellWaiting(state, job, PASS)
+    return
+  }
   const copies = copiesIn(item.region, item.wait)
   remember(qp, item.psn, item.operationHigh, item.operationLow, 0, copies)
 }
@@ -797,6 +872,12 @@ function isOfBatch({ batches }: BatchState, item: GroupItem, fault: Fault): bool
   if (item.batchIndex < 0) return false
   noteHandedEnd(batches.of[item.owner]!, item.batchIndex, item.wait, fault)
   return true
+}
+
+/** What becomes of its packet when that comes again: PASS, or the fault that refuses it. */
+function tellWaiting(state: TransportState, job: Job, outcome: Fault): void {
+  const qp = requester(state, job)
+  if (qp !== null && qp.cached.order === job.order) qp.cached.outcome = outcome
 }
 
 /** Tells the outcome once: durable as it was asked for (PASS), or a fault. */
@@ -814,8 +895,9 @@ function tellOutcome(
   }
   job.told = true
   count(state, fault)
+  if (item.plain) tellWaiting(state, job, NOT_DURABLE)
   const qp = requester(state, job)
-  if (qp === null || isOfBatch(state, item, fault)) return
+  if (qp === null || item.plain || isOfBatch(state, item, fault)) return
   const status = FAULTS[fault]!.code
   remember(qp, item.psn, item.operationHigh, item.operationLow, status, 0)
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, status, 0)

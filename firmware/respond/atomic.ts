@@ -16,14 +16,23 @@ import { type Fault, MESSAGE_LENGTH, PASS } from '../board/fault.ts'
 import { COMPARE_SWAP, FETCH_ADD } from '../board/hal.ts'
 import { ORIGINAL_BYTES } from '../board/memory-map.ts'
 import { noteStore, store } from '../burst/burst.ts'
-import type { BurstState, ServeContext } from '../burst/context.ts'
+import type { BurstContext, BurstState, ServeContext, ThroughState } from '../burst/context.ts'
 import { accessOf, locateWord, WORD_BYTES } from '../engine/locate.ts'
 import {
   PLACEMENT_THROUGH,
   REMOTE_ATOMIC,
   REMOTE_WRITE,
+  type Region,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
+import {
+  awaited,
+  beginCached,
+  endCached,
+  noteCached,
+  storeCached,
+  UNASKED,
+} from '../placement/write-back.ts'
 import { beginFrame, endFrame, psnOwnerOf, writeAck } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { Ordered } from '../transport/message.ts'
@@ -83,15 +92,41 @@ export function receiveAtomicWrite(
   let fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = located.region!
-  fault = locateWord(state, region, reth.vaHigh, reth.vaLow)
+  const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
+  const cached = region.placement === PLACEMENT_THROUGH
+  // One that comes again may be without its address, and has been judged.
+  const isAgain = cached && (reth.vaHigh | reth.vaLow) === 0
+  const known = isAgain ? awaited(qp, packet.psn, 0) : UNASKED
+  if (known === UNASKED) {
+    fault = locateWord(state, region, reth.vaHigh, reth.vaLow)
+    const to = located.from + located.offset
+    if (fault === PASS && durable && cached) fault = storeWordCached(state, qp, packet, region, to)
+  } else {
+    fault = known
+  }
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_ATOMIC_WRITE, packet, region)
   item.at = packet.payloadAt
   item.to = located.from + located.offset
-  if (region.placement === PLACEMENT_THROUGH) qp.cached = true
-  if ((region.flags & WRITE_PERSIST_REGION) !== 0) item.since = 0
+  // The host's CPU has written it back already.
+  item.stored = durable && cached
+  if (durable && !cached) item.since = 0
   return PASS
+}
+
+/** A word that the host's CPU writes back: PASS when it has. */
+function storeWordCached(
+  state: BurstContext & ThroughState,
+  qp: QueuePair,
+  { psn, payloadAt }: Packet,
+  region: Region,
+  to: number,
+): Fault {
+  beginCached(state, qp, to)
+  const fault = endCached(state, qp, psn, region, payloadAt, to, WORD_BYTES)
+  qp.cached.messageFrom = -1
+  return fault
 }
 
 /** Executes a FETCH-ADD or COMPARE-SWAP. */
@@ -105,8 +140,14 @@ export function executeAtomic(state: BoardState & BurstState, item: Ordered): vo
 }
 
 /** Executes an ATOMIC WRITE: eight bytes on a boundary of eight never tear. */
-export function storeWord(state: BoardState & BurstState, item: Ordered): void {
-  store(state, item.qp, item.psn, item.at, item.to, WORD_BYTES)
+export function storeWord(state: BurstContext & ThroughState, item: Ordered): void {
+  const { qp, psn, at, to, region } = item
+  if (region!.placement !== PLACEMENT_THROUGH) {
+    store(state, qp, psn, at, to, WORD_BYTES)
+    return
+  }
+  noteCached(state, qp, to, WORD_BYTES)
+  storeCached(state, qp, psn, at, to, WORD_BYTES)
 }
 
 /** The response of an atomic, from what is kept: the first one, or the same again. */

@@ -8,6 +8,8 @@
  *   commit of its records: it covers the whole part, whichever range it names. So one that Linux
  *   repeats without its address is whole, where no byte of the region has address 0. While one of
  *   its records waits for the host's CPU or for another DPU, the answer is an RNR NAK.
+ * - Bytes in the caches of the host are covered by a FLUSH that names them: it is taken when the
+ *   CPU has written them back (write-back.ts). Another one says nothing of them.
  * - A part that cannot make anything durable refuses it (0x63), a region that does not grant it, or
  *   whose bounds it leaves, does so by 0x62; reserved placement types and selectivities are 0x61.
  *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
@@ -15,7 +17,7 @@
 
 import { type Fault, FLUSH_FORM, NOT_DURABLE, NOT_READY, PASS } from '../board/fault.ts'
 import { isSafe } from '../burst/burst.ts'
-import type { ServeContext } from '../burst/context.ts'
+import type { ServeContext, ThroughState } from '../burst/context.ts'
 import {
   accessOf,
   boundsFault,
@@ -23,9 +25,16 @@ import {
   flushRights,
   viewsToFlush,
 } from '../engine/locate.ts'
-import { PLACEMENT_LOCAL, type Region } from '../medium/region.ts'
+import {
+  byteOffset,
+  KIND_BYTES,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  type Region,
+} from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
 import { isPassing } from '../placement/through.ts'
+import { flushCached } from '../placement/write-back.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
@@ -60,6 +69,10 @@ export function receiveFlush(
   if (persistent && !isSafe(state)) return NOT_DURABLE
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
   if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
+  if (persistent && region.placement === PLACEMENT_THROUGH && region.kind === KIND_BYTES) {
+    const left = flushBytes(state, qp, packet, region, whole)
+    if (left !== PASS) return left
+  }
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_FLUSH, packet, region)
   item.form = feth.placement
@@ -68,6 +81,20 @@ export function receiveFlush(
   const far = region.placement !== PLACEMENT_LOCAL && feth.placement !== 0
   if ((persistent || far) && state.unfenced > 0) item.since = state.list.fences
   return PASS
+}
+
+/** Has the host's CPU written back what a FLUSH of its bytes names? */
+function flushBytes(
+  state: WireState & ThroughState,
+  qp: QueuePair,
+  packet: Packet,
+  region: Region,
+  whole: boolean,
+): Fault {
+  const { vaHigh, vaLow, length } = state.reth
+  if (whole) return flushCached(state, qp, packet.psn, region, region.base, region.areaBytes)
+  const from = region.base + byteOffset(region, vaHigh, vaLow, length)
+  return flushCached(state, qp, packet.psn, region, from, length)
 }
 
 /** Is it one that Linux repeats, its address lost on the way? */

@@ -58,6 +58,7 @@ import {
   WRITE_PERSIST,
 } from '../medium/region.ts'
 import { placementOf } from '../placement/placements.ts'
+import { beginCached, endCached, storeCached } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -171,7 +172,8 @@ function beginPersist(
     ? placeBytes(state, qp, region!)
     : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
-  if (region!.placement >= PLACEMENT_THROUGH) {
+  // Bytes are stored as they come, and wait at their end (write-back.ts).
+  if (!message.placed && region!.placement >= PLACEMENT_THROUGH) {
     if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY
     if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
     const ready = placementOf(region!)!.ready(state, qp, region!)
@@ -208,8 +210,8 @@ function takePlaced(
   if (row.ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   const fault = qp.messageFault
   if (fault === PASS && length > 0) {
-    withhold(state, qp, packet.psn)
-    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, length)
+    const left = storePlaced(state, qp, message.region!, packet, row)
+    if (left !== PASS) return left
   }
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
   qp.messageTo += length
@@ -218,6 +220,27 @@ function takePlaced(
   touch(state, qp)
   if (row.ends && fault === PASS) endPlaced(state, qp, message)
   else if (row.ends) refuseRecord(state, qp, message, fault)
+  return PASS
+}
+
+/** The bytes of one packet; of the last one only PASS says that it is taken. */
+function storePlaced(
+  state: ServeContext,
+  qp: QueuePair,
+  region: Region,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const { psn, payloadAt, payloadLength } = packet
+  const to = qp.messageTo
+  if (region.placement !== PLACEMENT_THROUGH) {
+    withhold(state, qp, psn)
+    store(state, qp, psn, payloadAt, to, payloadLength)
+    return PASS
+  }
+  if (row.begins) beginCached(state, qp, to)
+  if (row.ends) return endCached(state, qp, psn, region, payloadAt, to, payloadLength)
+  storeCached(state, qp, psn, payloadAt, to, payloadLength)
   return PASS
 }
 

@@ -7,7 +7,8 @@
  * - Only a region registered so takes it; elsewhere nothing is written, and the answer is 0x62.
  * - Its bytes are placed as they come, packet by packet, like those of a plain WRITE: whole records
  *   are what regions of records are for.
- * - Its transport acknowledgement is withheld as for any store into such a region (D-9).
+ * - Its transport acknowledgement is withheld as for any store into such a region (D-9); through
+ *   the caches of the host its last packet is not taken before the bell (write-back.ts).
  */
 
 import type { BoardState } from '../board/context.ts'

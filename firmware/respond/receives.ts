@@ -121,13 +121,18 @@ export function endFault(
 ): Fault {
   // Where the host receives, it is the host that is woken, and nothing is confirmed.
   if (qp.receive === HOST_RECEIVE) return PASS
-  if (packet.solicited && (qp.cached || !isSafe(state))) return NOT_DURABLE
+  if (packet.solicited && (isUnsure(qp) || !isSafe(state))) return NOT_DURABLE
   // What it wrote before becomes durable elsewhere: it asks again until that is so.
   if (packet.solicited && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   if (packet.solicited && !canConfirm(state, qp)) return NOT_READY
   if (row.iethAt === 0) return PASS
   readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
   return invalidate(state, qp, state.ieth.rkey)
+}
+
+/** Has it stored bytes of which nobody can say yet that they are durable? */
+function isUnsure(qp: QueuePair): boolean {
+  return qp.volatile || qp.cached.to > 0
 }
 
 /** The message is over, `length` bytes of it in the entry: the sender is told, if it asked. */

@@ -8,9 +8,12 @@
  *   and crash-atomic as one that our own peers ask for.
  * - Its transport acknowledgement is withheld until all copies are durable; what cannot become
  *   durable is refused by a NAK, as its sender knows no other word for it.
+ * - Through the caches of the host its last packet is not taken before the last bell (S1-M5): a job
+ *   has the record, and the packet that comes again is told what became of it (write-back.ts).
  * - A sender that speaks our protocol gets a PERSIST_ACK of operation 0 on top.
  */
 
+import { copy } from '../board/command-list.ts'
 import * as faults from '../board/fault.ts'
 import {
   BOUNDS,
@@ -23,17 +26,21 @@ import {
 } from '../board/fault.ts'
 import { touch } from '../burst/burst.ts'
 import type { AcceptContext, ServeContext } from '../burst/context.ts'
-import { releaseReceive } from '../burst/staging.ts'
+import { releaseReceive, releaseStaging, stagedAt } from '../burst/staging.ts'
 import { clearWay } from '../engine/admit.ts'
 import { accessOf } from '../engine/locate.ts'
-import { storageFault } from '../engine/storage.ts'
-import { REMOTE_WRITE } from '../medium/region.ts'
+import { answerRecord, copiesIn } from '../engine/receipt.ts'
+import { healthFault, storageFault } from '../engine/storage.ts'
+import { PLACEMENT_THROUGH, REMOTE_WRITE, slotAddress } from '../medium/region.ts'
+import { acceptThrough } from '../placement/through.ts'
+import { awaited, awaitJob, UNASKED } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
   MESSAGE_RECORD,
   type QueuePair,
+  remember,
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
@@ -55,7 +62,9 @@ export function receiveRecord(
   if (row.immAt !== 0) fault = takeReceive(state, qp)
   if (fault === PASS && row.begins) fault = beginRecord(state, qp, message, packet, row)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
-  if (fault === PASS && row.begins && row.ends) {
+  if (fault === PASS && row.ends && isCached(message) && qp.messageFault === PASS) {
+    fault = receiveCached(state, qp, message, packet, row)
+  } else if (fault === PASS && row.begins && row.ends) {
     advance(qp, packet, 1, true)
     touch(state, qp)
     endPersist(state, qp, message, packet.payloadAt)
@@ -68,6 +77,44 @@ export function receiveRecord(
     else releaseReceive(state, qp)
   }
   return fault
+}
+
+/** Does the host's CPU write it back? */
+function isCached({ region }: Ask): boolean {
+  return region!.placement === PLACEMENT_THROUGH
+}
+
+/** The last packet of such a record: PASS when all copies are durable, and it is taken. */
+function receiveCached(
+  state: ServeContext,
+  qp: QueuePair,
+  message: Ask,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const { payloadAt, payloadLength, psn } = packet
+  const left = row.begins ? 0 : qp.messageLeft - payloadLength
+  if (left !== 0) return MESSAGE_LENGTH
+  if (!row.begins) copy(state.list, payloadAt, qp.messageTo, payloadLength)
+  const region = message.region!
+  const asks = slotAddress(region, 0, message.slot)
+  let fault = awaited(qp, psn, asks)
+  if (fault === UNASKED) {
+    fault = healthFault(state, region)
+    if (fault !== PASS) return NOT_DURABLE
+    const dataAt = row.begins ? payloadAt : stagedAt(qp)
+    fault = awaitJob(qp, psn, asks, acceptThrough(state, qp, message, dataAt))
+  }
+  if (fault !== PASS) return fault
+  qp.message = MESSAGE_NONE
+  advance(qp, packet, 1, true)
+  touch(state, qp)
+  releaseStaging(state, qp)
+  qp.segment += 1
+  const copies = copiesIn(region, region.copies)
+  remember(qp, psn, 0, 0, 0, copies)
+  if (message.wantsAck) answerRecord(state, qp, psn, 0, 0, 0, copies)
+  return PASS
 }
 
 function beginRecord(

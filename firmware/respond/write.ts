@@ -7,7 +7,8 @@
  *   what was announced there.
  * - Into a region of bytes it is placed as it comes, packet by packet, and its write-back started.
  *   Nothing is promised of durability: the acknowledgement of a WRITE means received (wire-format
- *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
+ *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5);
+ *   through the caches of the host the last packet is not taken before the bell (write-back.ts).
  * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it
  *   is acknowledged when all are durable, and refused where that cannot be.
  * - Into a copy that its client writes by itself (S1-M2) it is placed as bytes are. Nothing is
@@ -39,6 +40,7 @@ import {
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import { lookBeforeWrite } from '../placement/scrub.ts'
+import { beginCached, endCached, noteCached, storeCached } from '../placement/write-back.ts'
 import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from '../status/on-demand.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
@@ -85,19 +87,15 @@ export function receiveWrite(
   if (fault === PASS && begins && length > 0) fault = aimWrite(state, qp, length)
   if (fault === PASS && qp.paged) fault = absentFault(state, qp, length, packet, row, now)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
+  if (begins && length === 0) forgetAim(qp)
+  const isWaited = ends && qp.cached.messageFrom >= 0
+  if (fault === PASS && isWaited) fault = endWrittenBack(state, qp, packet)
   if (fault !== PASS) {
     if (row.immAt !== 0) releaseReceive(state, qp)
     return fault
   }
-  if (begins && length === 0) qp.placing = false
   const bytes = packet.payloadLength
-  if (qp.paged) {
-    const region = state.messages[qp.index]!.region!
-    storePages(state, qp, packet.psn, packet.payloadAt, region, bytes)
-  } else if (bytes > 0) {
-    if (qp.placing) withhold(state, qp, packet.psn)
-    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, bytes)
-  }
+  if (bytes > 0 && !isWaited) storePacket(state, qp, packet)
   qp.message = ends ? MESSAGE_NONE : MESSAGE_WRITE
   qp.messageLeft = left
   qp.messageTo += bytes
@@ -105,6 +103,35 @@ export function receiveWrite(
   touch(state, qp)
   if (row.immAt !== 0) endReceive(state, qp, packet, row, 0)
   return PASS
+}
+
+/** It has no bytes, and goes nowhere. */
+function forgetAim(qp: QueuePair): void {
+  qp.placing = false
+  qp.cached.messageFrom = -1
+}
+
+/** One packet of the message, where that goes. */
+function storePacket(state: ServeContext, qp: QueuePair, packet: Packet): void {
+  const { psn, payloadAt, payloadLength } = packet
+  const { messageTo } = qp
+  const { region } = state.messages[qp.index]!
+  if (qp.paged) {
+    storePages(state, qp, psn, payloadAt, region!, payloadLength)
+  } else if (qp.caching) {
+    if (qp.cached.messageFrom < 0) noteCached(state, qp, messageTo, payloadLength)
+    storeCached(state, qp, psn, payloadAt, messageTo, payloadLength)
+  } else {
+    if (qp.placing) withhold(state, qp, psn)
+    store(state, qp, psn, payloadAt, messageTo, payloadLength)
+  }
+}
+
+/** The last packet of a message that the host's CPU writes back: PASS when it has. */
+function endWrittenBack(state: ServeContext, qp: QueuePair, packet: Packet): Fault {
+  const region = state.messages[qp.index]!.region!
+  const { psn, payloadAt, payloadLength } = packet
+  return endCached(state, qp, psn, region, payloadAt, qp.messageTo, payloadLength)
 }
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
@@ -120,10 +147,14 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   const outside = locateStored(state, region, reth.vaHigh, reth.vaLow, length)
   if (outside !== PASS) return outside
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
-  if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE
-  qp.placing = durable
-  if (region.placement === PLACEMENT_THROUGH) qp.cached = true
+  if (durable && !isSafe(state)) return NOT_DURABLE
+  const { cached } = qp
+  cached.messageFrom = -1
+  qp.caching = region.placement === PLACEMENT_THROUGH
+  qp.placing = durable && !qp.caching
   qp.messageTo = located.from + located.offset
+  if (durable && qp.caching) beginCached(state, qp, qp.messageTo)
+  state.messages[qp.index]!.region = region
   return PASS
 }
 
@@ -132,7 +163,7 @@ function aimAtPages(state: WireState & GatherState, qp: QueuePair, region: Regio
   const offset = offsetIn(state, region)
   if (offset < 0) return BOUNDS
   state.messages[qp.index]!.region = region
-  qp.placing = false
+  forgetAim(qp)
   qp.paged = true
   qp.messageTo = offset
   return PASS

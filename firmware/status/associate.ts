@@ -13,7 +13,8 @@
  * - A wish that can be had is in force from its answer on; instead of any other the nearest size
  *   is offered, which is not in force until the requester proposes exactly that. Without one the
  *   block is the whole of what was associated.
- * - ASSOCIATE begins the association again, with everything that it says; BLOCK_SIZE changes size
+ * - ASSOCIATE begins the association again, with everything that it says, and where it is refused
+ *   nothing is associated, as the answer says: what was before has ended. BLOCK_SIZE changes size
  *   and flags alone.
  * - An answer stands behind everything before its request. A duplicate is answered from what it
  *   asks and what can be had now, and changes nothing.
@@ -171,6 +172,7 @@ function associate(
   const own = region.placement !== PLACEMENT_RELAY && reth.length > 0
   const a = own && areCriteria() ? (found ?? takeAssociation(state, qp, region)) : null
   if (a === null) {
+    if (found !== null) releaseAssociation(state, found)
     answerRefusal()
     return
   }

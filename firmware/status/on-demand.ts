@@ -251,7 +251,7 @@ export function storePages(
   const { list } = state
   const to = qp.messageTo
   // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
-  qp.cached = true
+  qp.volatile = true
   list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {

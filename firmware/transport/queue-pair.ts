@@ -124,12 +124,16 @@ export interface QueuePair extends Party {
 
   /** Its message in progress is stored at once, into a region registered write-persist. */
   placing: boolean
+  /** It is stored into the caches of the host. */
+  caching: boolean
   /** It goes into memory registered on demand: `messageTo` is an offset in its region. */
   paged: boolean
   /** Since when its next request waits for pages, µs; Infinity if it does not. */
   absentUs: number
-  /** It has stored bytes that no fence makes durable: nothing is confirmed to it. */
-  cached: boolean
+  /** It has stored bytes that nothing makes durable: nothing is confirmed to it. */
+  volatile: boolean
+  /** What it has stored into the caches of the host, and what it waits for of that. */
+  readonly cached: Cached
   /** Receive entry in use by the message in progress, or -1. */
   receive: number
 
@@ -190,6 +194,41 @@ export interface QueuePair extends Party {
   peerIpv4: number
   /** Sum of the IPv4 header's words without length and checksum. */
   ipSum: number
+}
+
+/**
+ * What the CPU of the host has to write back (placement/write-back.ts). Addresses are those of
+ * HOST_SPACE, lives those of the flush agent.
+ */
+interface Cached {
+  /** Bytes of which no FLUSH has spoken yet lie in [from, to), and the oldest are of that life. */
+  from: number
+  to: number
+  life: number
+  /** Its message in progress is to be written back: its first byte, or -1; and its life. */
+  messageFrom: number
+  messageLife: number
+  /** The request that is to come again: its PSN, or -1; and what it asks for, as a number. */
+  psn: number
+  asks: number
+  /** NOT_READY until somebody knows; then PASS, or why it is refused. */
+  outcome: Fault
+  /** The job that is to say so: what an older one says is no answer. */
+  order: number
+}
+
+function nothingCached(): Cached {
+  return {
+    from: 0,
+    to: 0,
+    life: 0,
+    messageFrom: -1,
+    messageLife: 0,
+    psn: -1,
+    asks: 0,
+    outcome: PASS,
+    order: 0,
+  }
 }
 
 /** A READ or an atomic that may have to be answered again. */
@@ -374,6 +413,9 @@ const UNUSED = {
   ...{ invalidated: 0, notifiedUs: -Infinity },
 } as const
 
+/** Its message in progress goes to no memory, and none has. */
+const NOWHERE = { placing: false, caching: false, paged: false, volatile: false } as const
+
 /**
  * Makes a queue pair. QUEUE_PAIRS as its place makes one in no table: for management, which has no
  * connection but answers like one.
@@ -414,10 +456,9 @@ export function createQueuePair(
     messageFault: PASS,
     staging: -1,
     batching: false,
-    placing: false,
-    paged: false,
+    ...NOWHERE,
     absentUs: Infinity,
-    cached: false,
+    cached: nothingCached(),
     receive: -1,
     unanswered: 0,
     ackLimit: options.expectedPsn,
@@ -475,6 +516,8 @@ const FORGET_PSNS = 0x400000
  * expected PSN has moved by more than that.
  */
 export function forgetOld(qp: QueuePair): void {
+  // A request was taken just now, so none is awaited.
+  qp.cached.psn = -1
   for (let i = 0; i < qp.saved.length; i++) {
     const one = qp.saved[i]!
     if (psnDistance(qp.expectedPsn, one.psn + one.packets) > FORGET_PSNS) one.kind = 0

@@ -84,6 +84,7 @@ export const ATTRIBUTE_SETTLE = 0x0033
 export const ATTRIBUTE_PROBE = 0x0050
 export const ATTRIBUTE_PLACE = 0x0051
 export const ATTRIBUTE_AGENT = 0x0052
+export const ATTRIBUTE_PIECES = 0x0053
 export const ATTRIBUTE_PUBLISH = 0x0040
 export const ATTRIBUTE_ATTACH = 0x0041
 export const ATTRIBUTE_DETACH = 0x0042
@@ -306,6 +307,7 @@ export const COUNTERS_PER_MAD = 27
  *    8 next record u32, the number of slots when done
  *   12 checked u32     16 repaired u32    20 unsettled in the region u32
  *   24 of those checked: lost u32           28 and unsettled, but not lost u32
+ *   32 passed over, as somebody is writing them u32
  *
  * SETTLE (SET)
  *
@@ -319,6 +321,7 @@ export const SCAN_REPAIRED = 16
 export const SCAN_UNSETTLED = 20
 export const SCAN_FOUND_LOST = 24
 export const SCAN_FOUND_UNSETTLED = 28
+export const SCAN_UNDER_WAY = 32
 export const SETTLE_REGION = 0
 export const SETTLE_RECORD = 4
 export const SETTLE_DECISION = 8
@@ -350,6 +353,12 @@ export const FORM_ANNOUNCED = 3
  *
  *    0 placement u8, 0 if it cannot tell    1 ADR stated u8    4 the number u64
  *
+ * PIECES (SET): where the persistent memory of the host lies that the card is to use. Its offsets
+ * run through the pieces in this order. A page is 4096 bytes, counted in the card's window. None:
+ * only asks. The answer has those that hold now.
+ *
+ *    0 pieces u32, at most 16    4 of 8 bytes each: first page u32, pages u32
+ *
  * AGENT (SET): the host's flush agent comes or goes; the number is that of the probe.
  *
  *    0 action u8    4 the number u64
@@ -362,6 +371,9 @@ export const PLACE_PLACEMENT = 0
 export const PLACE_ADR = 1
 export const PLACE_NUMBER_HIGH = 4
 export const PLACE_NUMBER_LOW = 8
+export const PIECES_COUNT = 0
+export const PIECES_FIRST = 4
+export const PIECES_ENTRY_BYTES = 8
 export const AGENT_ACTION = 0
 export const AGENT_NUMBER_HIGH = 4
 export const AGENT_NUMBER_LOW = 8

@@ -48,6 +48,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   NO_REGION: "See the names with 'perdure inspect', or provision it.",
   REGION_EXISTS: 'Open it as it is, or choose another name.',
   REGIONS_FULL: 'Use a region that is there.',
+  PIECES: 'State the pieces in which the regions lie; more may stand behind them.',
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
   QUEUE_PAIRS_FULL: 'Close connections that are no longer needed.',
   QUEUE_DEPTH: 'Give both queues of the pair a place or more, at both ends.',

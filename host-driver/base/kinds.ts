@@ -30,6 +30,7 @@ export {
   having,
   instanceOf,
   integer,
+  isObject,
   type Kind,
   type Kinds,
   LIST,

@@ -20,9 +20,9 @@ interface Options {
   readonly engine?: 'quickjs' | 'node'
 }
 
-type Found = Pick<ScanResult, 'repaired' | 'unsettled' | 'lost'>
+type Found = Pick<ScanResult, 'repaired' | 'unsettled' | 'lost' | 'underWay'>
 
-const HEADS = ['region', 'checked', 'repaired', 'unsettled', 'lost']
+const HEADS = ['region', 'checked', 'repaired', 'unsettled', 'lost', 'under way']
 
 export function addVerify(program: Command): void {
   program
@@ -50,12 +50,14 @@ async function verify(target: string, { json = false, engine }: Options): Promis
       repaired: sum('repaired'),
       unsettled: sum('unsettled'),
       lost: sum('lost'),
+      underWay: sum('underWay'),
     }
     if (json) {
       output.printJson({ target, regions: results, ...found })
     } else {
       const rows = results.map((one) => {
-        return [one.region, one.checked, one.repaired, one.unsettled, one.lost]
+        const { region, checked, repaired, unsettled, lost, underWay } = one
+        return [region, checked, repaired, unsettled, lost, underWay]
       })
       for (const line of table(HEADS, rows)) output.print(line)
     }
@@ -71,7 +73,7 @@ function allOf(result: ScanResult): ScanResult {
 }
 
 function sayFound(output: Output, target: string, found: Found, isImage: boolean): void {
-  const { repaired, unsettled, lost } = found
+  const { repaired, unsettled, lost, underWay } = found
   if (repaired > 0) {
     const how = isImage ? `'perdure recover ${target} --scan' repairs them` : 'all are whole again'
     output.say(`${recordsText(repaired)} a copy that has decayed: ${how}`)
@@ -81,6 +83,7 @@ function sayFound(output: Output, target: string, found: Found, isImage: boolean
     output.say(`${recordsText(unsettled)} ${what}: see 'perdure inspect ${target}'`)
   }
   if (lost > 0) output.say(`${lost} lost records: see 'perdure inspect ${target}'`)
+  if (underWay > 0) output.say(`${underWay} under way and not checked: verify again in 20 s`)
 }
 
 function recordsText(count: number): string {

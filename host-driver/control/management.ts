@@ -13,6 +13,7 @@ import {
   COPIES_MIN,
   HOST_QUEUES,
   ON_DEMAND_REGIONS,
+  PAGE_BYTES,
   RECORD_BYTES_MAX,
   REGION_NAME_BYTES,
   REGIONS,
@@ -39,6 +40,7 @@ import {
   oneOf,
   WORD,
 } from '../base/kinds.ts'
+import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 import { type Waiter, waiterOf } from '../base/waiter.ts'
 import { putU64 } from '../base/wide.ts'
 import { bodyOf } from './body.ts'
@@ -120,6 +122,8 @@ export interface BytesRequest {
   readonly length: number
   /** Every store that is acknowledged is durable (P2-1, P2-5, D-9). */
   readonly writePersist?: boolean
+  /** Where it lies: the card's own NVDIMM unless given (source 2). */
+  readonly placement?: RegionPlacement
 }
 
 /** A region that is offered on a port of RDMA-CM. */
@@ -182,6 +186,7 @@ const BYTES_KINDS: Kinds<BytesRequest> = {
   name: REGION_NAME,
   length: integer(1, Number.MAX_SAFE_INTEGER),
   writePersist: BOOLEAN,
+  placement: oneOf(PLACEMENTS),
 }
 
 const PUBLICATION_KINDS: Kinds<Publication> = {
@@ -221,6 +226,8 @@ interface ScanStep {
   readonly lost: number
   /** It is whole, but not in every copy, and cannot be made so. */
   readonly unsettled: number
+  /** Passed over, and not among those checked: somebody is writing them. */
+  readonly underWay: number
 }
 
 export class Management {
@@ -285,6 +292,7 @@ export class Management {
     body[mad.REGION_KIND] = mad.KIND_BYTES
     putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
     putU64(body, mad.REGION_LENGTH_HIGH, length)
+    body[mad.REGION_PLACEMENT] = PLACEMENTS.indexOf(region.placement ?? 'local')
     const what = `provision '${name}'`
     return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
   }
@@ -439,6 +447,7 @@ export class Management {
       checked: u32(answer, mad.SCAN_CHECKED),
       lost: u32(answer, mad.SCAN_FOUND_LOST),
       unsettled: u32(answer, mad.SCAN_FOUND_UNSETTLED),
+      underWay: u32(answer, mad.SCAN_UNDER_WAY),
     }
   }
 
@@ -452,6 +461,23 @@ export class Management {
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
   async probe(): Promise<void> {
     await this.set('probe', mad.ATTRIBUTE_PROBE, bodyOf())
+  }
+
+  /** States the pieces of the host's memory that the card is to use (pieces.ts). */
+  async statePieces(pieces: readonly MemoryPiece[]): Promise<readonly MemoryPiece[]> {
+    check('pieces', pieces, PIECES)
+    const body = bodyOf([mad.PIECES_COUNT, pieces.length])
+    pieces.forEach(({ at, bytes }, i) => {
+      const into = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+      putU32(body, into, at / PAGE_BYTES)
+      putU32(body, into + 4, bytes / PAGE_BYTES)
+    })
+    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, body)
+    return Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
+      const from = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+      const [page, pages] = [u32(answer, from), u32(answer, from + 4)]
+      return { at: page * PAGE_BYTES, bytes: pages * PAGE_BYTES }
+    })
   }
 
   /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */

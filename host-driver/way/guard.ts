@@ -33,17 +33,19 @@ interface Asker {
 }
 
 /**
- * The guard of a record of `bytes`, or 0. Throws PERDURE_ARGUMENT where one was computed, and the
- * region takes none.
+ * The guard of a record of `bytes`, or 0 where the region takes none, or none is wanted. Throws
+ * PERDURE_ARGUMENT where one was computed, and the region takes none.
  */
 export function guardFor(
   { options, unguarded }: Asker,
   { info }: OpenRegion,
   bytes: Uint8Array,
-  wanted: boolean | number = options.guard ?? false,
+  wanted: boolean | number | undefined = options.guard,
 ): number {
   if (wanted === false) return 0
-  if (info.takesGuards) return wanted === true ? computed(bytes) : wanted
+  if (info.takesGuards) return typeof wanted === 'number' ? wanted : computed(bytes)
+  // Who has not asked for any is not told of older firmware.
+  if (wanted === undefined) return 0
   const what = `region '${info.name}' takes no guards: its DPU has older firmware`
   if (wanted !== true) throw new ArgumentError(`${what}; persist without`)
   if (unguarded.has(info.name)) return 0

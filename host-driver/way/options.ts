@@ -81,7 +81,7 @@ export interface ConnectOptions {
   /**
    * Whether each record brings the guard of its data (CRC-32C), which the DPU checks before it
    * stores the record, keeps with it, and gives back with every read. Where a region takes none,
-   * records go without, and `warn` gets a sentence. False by default.
+   * records go without; if it is true, `warn` gets a sentence. As if it were true by default.
    */
   readonly guard?: boolean
   /** Protection domain, 0 to 65535; 0 by default. */

@@ -3,10 +3,20 @@
  * command, at the end of a link that takes time as well. All of it in virtual time.
  *
  * Invariant: a frame leaves when the commands before it in the list have been paid for; the
- * next burst begins when the last one is paid for; a port sends one frame after the other.
+ * next burst begins when the last one is paid for; a port sends one frame after the other. With a
+ * host behind PCIe, a read of its memory, a doorbell and an interrupt take as long as the emulator
+ * says (boards/emulator/host/pcie.ts); what its CPU does takes no time.
  */
 
-import { Link, Nvdimm, type Timer, VirtualClock } from '../../boards/emulator/index.ts'
+import {
+  EmulatedPort,
+  type HostMemory,
+  HostRam,
+  Link,
+  Nvdimm,
+  type Timer,
+  VirtualClock,
+} from '../../boards/emulator/index.ts'
 import { bootDirect } from '../../boards/emulator/run/direct.ts'
 import { EmulatedMachine } from '../../boards/emulator/run/machine.ts'
 import { CHECK, COMPARE, COPY, COPY_CLEAN, FENCE, LENGTH, SKIP } from '../../firmware/board/hal.ts'
@@ -54,11 +64,16 @@ export interface TimedCard {
   /** Sees every frame of both directions, as it goes onto the cable. */
   onFrame: (frame: Uint8Array, fromCard: boolean) => void
   readonly machine: EmulatedMachine
+  /** The host's end of PCIe, if there is a host. */
+  readonly port: EmulatedPort | null
   close(): void
 }
 
+/** Ordinary memory of the host, for its queues. */
+const RAM_BYTES = 1 << 20
+
 /** Sends one frame after the other, at the speed of the link. */
-function port(clock: VirtualClock, send: (frame: Uint8Array) => void): (frame: Uint8Array) => void {
+function paced(clock: VirtualClock, send: (frame: Uint8Array) => void): typeof send {
   let freeUs = 0
   return (frame) => {
     freeUs = Math.max(freeUs, clock.nowUs) + frame.length / MODEL.linkBytesPerUs
@@ -66,21 +81,27 @@ function port(clock: VirtualClock, send: (frame: Uint8Array) => void): (frame: U
   }
 }
 
-/** Boots a card with a part of that many bytes; `close` holds time. */
-export function openTimedCard(partBytes: number): TimedCard {
+/** Boots a card with a part of that many bytes, and perhaps a host; `close` holds time. */
+export function openTimedCard(partBytes: number, host: HostMemory | null = null): TimedCard {
   const clock = new VirtualClock()
   const link = new Link({ clock, latencyUs: MODEL.linkUs })
-  const fromCard = port(clock, (frame) => link.send('b', frame))
-  const fromHost = port(clock, (frame) => link.send('a', frame))
+  const fromCard = paced(clock, (frame) => link.send('b', frame))
+  const fromHost = paced(clock, (frame) => link.send('a', frame))
   let spentUs = 0
   const nvdimm = new Nvdimm({ bytes: partBytes })
+  const ram = host === null ? null : new HostRam(RAM_BYTES, host.link)
+  const port = ram === null ? null : new EmulatedPort({ ram, clock })
+  const ofHost = { hostBytes: host?.bytes ?? 0, dmaBytes: ram?.bytes ?? 0 }
   const machine = new EmulatedMachine({
-    facts: { ...FACTS, nvdimmBytes: partBytes },
+    facts: { ...FACTS, nvdimmBytes: partBytes, ...ofHost },
     nvdimm,
+    host,
+    ram,
     transmit: (frame) => {
       clock.schedule(clock.nowUs + spentUs, () => fromCard(frame))
     },
   })
+  port?.cardStarts(machine.packets)
   const firmware = bootDirect(machine)
   machine.observe({
     onCommand: (_number, op, words, at) => {
@@ -89,6 +110,7 @@ export function openTimedCard(partBytes: number): TimedCard {
   })
   let waiting: Uint8Array[] = []
   let busy = false
+  let rung = false
   let lazy: Timer | null = null
   /** Serves what came, or does lazy work; what that costs passes before anything else is done. */
   const work = (): void => {
@@ -98,10 +120,13 @@ export function openTimedCard(partBytes: number): TimedCard {
     waiting = waiting.slice(BURST_FRAMES)
     placeAll(machine, burst)
     const now = clock.nowUs
-    const wantsUs = burst.length > 0 ? firmware.serve(burst.length, now) : firmware.idle(now)
+    const serves = burst.length > 0 || rung
+    rung = false
+    const wantsUs = serves ? firmware.serve(burst.length, now) : firmware.idle(now)
+    if (ram !== null) spentUs += ram.link.takeBusyNs() / 1000
     clock.schedule(now + spentUs, () => {
       busy = false
-      if (waiting.length > 0) begin()
+      if (waiting.length > 0 || rung) begin()
       else if (wantsUs > 0) lazy = clock.schedule(now + Math.max(wantsUs, MODEL.idleUs), work)
     })
   }
@@ -114,11 +139,16 @@ export function openTimedCard(partBytes: number): TimedCard {
     waiting.push(frame)
     if (!busy) begin()
   })
+  port?.cardServes(() => {
+    rung = true
+    if (!busy) begin()
+  })
   const card: TimedCard = {
     clock,
     wire: { ...linkWire(link, clock), send: fromHost },
     onFrame: () => {},
     machine,
+    port,
     close: () => clock.stop(),
   }
   link.tap = (frame, _, from) => card.onFrame(frame, from === 'b')

@@ -4,7 +4,7 @@
  */
 
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Cost, costOf, WAYS, WRITE_PERSIST } from './bench-persist.ts'
+import { type Cost, costOf, THROUGH_WAYS, WAYS, WRITE_PERSIST } from './bench-persist.ts'
 
 const SIZES = [64, 4096]
 
@@ -67,5 +67,21 @@ describe.each(SIZES)('records of %i bytes, 32 in flight', (bytes) => {
       expect(requests, cost.way).toBeGreaterThanOrEqual(own.hostRequests)
       if (cost.hostRequests > 1) expect(cost.messages / own.messages).toBeGreaterThan(2)
     }
+  })
+})
+
+describe('S1-M5: through the caches of a host', () => {
+  test('each way becomes durable, and one without a PERSIST_ACK asks until it is', async () => {
+    const costs = new Map<string, Cost>()
+    for (const way of THROUGH_WAYS) costs.set(way.name, await costOf(way, 64, 1))
+    const own = costs.get('through: write-persist')!
+    expect(own).toMatchObject({ copies: 2, hostRequests: 1, roundTrips: 1 })
+    const write = costs.get('through: WRITE, RNR')!
+    // The request, an RNR NAK, the request again, its ACK: at the least.
+    expect(write.messages).toBeGreaterThanOrEqual(4)
+    expect(write.roundTrips).toBeGreaterThanOrEqual(2)
+    expect(costs.get('through: WRITE ▸ FLUSH')!.messages).toBeGreaterThanOrEqual(6)
+    const batch = costs.get('through: batches of 8')!
+    expect(batch.messages).toBeLessThan(own.messages)
   })
 })

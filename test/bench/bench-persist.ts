@@ -6,16 +6,24 @@
  * Counted is what crosses the wire and what passes the queues, not what a formula says. A work
  * request is what a program hands to a NIC, on either side; a completion is what it takes back. A
  * round trip begins when a host sends a request for which it had to wait for the card.
+ *
+ * The last ways store into the memory of a host behind the card, through its caches: each record
+ * waits for that host's CPU, which the card asks for over its queues.
  */
 
+import { DDIO_ON, HostMemory, Nvdimm } from '../../boards/emulator/index.ts'
 import { has, RESPONSE, SEND } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
 import { sleep } from '../../host-driver/base/clock.ts'
+import { startFlushAgent } from '../../host-driver/card/agent-queues.ts'
+import { PcieDevice } from '../../host-driver/card/device.ts'
+import type { RegionPlacement } from '../../host-driver/control/part.ts'
 import {
   type BytesRegion,
   connect,
   type Dpu,
   dualWrite,
+  probePlacement,
   type Region,
 } from '../../host-driver/index.ts'
 import { MODEL, openTimedCard, type TimedCard } from './bench-card.ts'
@@ -90,7 +98,11 @@ interface Way {
   readonly name: string
   readonly copies: number
   readonly atomic: boolean
-  /** Makes record `i` durable. */
+  /** Where its regions lie; with the card unless given. */
+  readonly placement?: RegionPlacement
+  /** Records that one run makes durable; 1 unless given. */
+  readonly records?: number
+  /** Makes record `i`, and those behind it that belong to the run, durable. */
   run(host: Host, i: number, data: Uint8Array): Promise<unknown>
 }
 
@@ -195,6 +207,52 @@ export const WAYS: readonly Way[] = [
   },
 ]
 
+/** Records under one status. */
+const BATCH_RECORDS = 8
+
+/** The same promises in the memory of a host, through its caches. */
+export const THROUGH_WAYS: readonly Way[] = [
+  {
+    name: 'through: write-persist',
+    copies: 2,
+    atomic: true,
+    placement: 'through',
+    run: (host, i, data) => host.post(host.records.persist(i % SLOTS, data).persisted),
+  },
+  {
+    name: 'through: batches of 8',
+    copies: 2,
+    atomic: true,
+    placement: 'through',
+    records: BATCH_RECORDS,
+    run: async (host, i, data) => {
+      const batch = host.records.batch()
+      for (let n = 0; n < BATCH_RECORDS; n++) batch.persist((i + n) % SLOTS, data)
+      host.requests += BATCH_RECORDS
+      await batch.commit()
+      host.completions += BATCH_RECORDS
+    },
+  },
+  {
+    name: 'through: WRITE, RNR',
+    copies: 1,
+    atomic: false,
+    placement: 'through',
+    run: (host, i, data) => host.post(host.durable.write(placeOf(i), data)),
+  },
+  {
+    name: 'through: WRITE ▸ FLUSH',
+    copies: 1,
+    atomic: false,
+    placement: 'through',
+    run: (host, i, data) =>
+      Promise.all([
+        host.post(host.bytes.write(placeOf(i), data)),
+        host.post(host.bytes.flush(placeOf(i), data.length)),
+      ]),
+  },
+]
+
 /** What crossed the wire. */
 class Tally {
   messages = 0
@@ -227,27 +285,44 @@ class Tally {
   }
 }
 
-async function openHost(recordBytes: number): Promise<Host> {
-  const card = openTimedCard(PART_BYTES)
+/** The host behind the card shows its memory, and its agent is there. */
+async function register({ port }: TimedCard, memory: HostMemory, dpu: Dpu): Promise<void> {
+  const side = {
+    statesAdr: memory.platform.statesAdr,
+    load: (at: number, length: number) => memory.load(at, length),
+    evict: (at: number, length: number) => memory.evict(at, length),
+    clean: (at: number, length: number) => memory.clean(at, length),
+    fence: () => memory.fence(),
+  }
+  const device = await PcieDevice.open(port!, { seed: 1 })
+  await probePlacement(side, dpu.host)
+  await startFlushAgent(side, dpu.host, device)
+}
+
+async function openHost(recordBytes: number, placement: RegionPlacement): Promise<Host> {
+  const hasHost = placement !== 'local'
+  const part = new Nvdimm({ bytes: PART_BYTES })
+  const memory = hasHost ? new HostMemory({ part, platform: DDIO_ON }) : null
+  const card = openTimedCard(PART_BYTES, memory)
   const dpu = await connect(card.wire, { seed: 1 })
   await dpu.format()
-  const records = await dpu.provision({ name: 'records', slots: SLOTS, capacity: recordBytes })
-  const bytes = await dpu.provisionBytes({ name: 'bytes', length: REGION_BYTES })
-  const durable = await dpu.provisionBytes({
-    name: 'durable',
-    length: REGION_BYTES,
-    writePersist: true,
-  })
+  if (memory !== null) await register(card, memory, dpu)
+  const shape = { length: REGION_BYTES, placement }
+  const slots = { slots: SLOTS, capacity: recordBytes, placement }
+  const records = await dpu.provision({ name: 'records', ...slots })
+  const bytes = await dpu.provisionBytes({ name: 'bytes', ...shape })
+  const durable = await dpu.provisionBytes({ name: 'durable', ...shape, writePersist: true })
   return new Host(card, dpu, { records, bytes, durable })
 }
 
 /** What one way costs, record by record or with several in flight. */
 export async function costOf(way: Way, recordBytes: number, inFlight: number): Promise<Cost> {
-  const host = await openHost(recordBytes)
+  const { placement = 'local', records = 1 } = way
+  const host = await openHost(recordBytes, placement)
   const { card } = host
   const { clock, machine } = card
   const data = new Uint8Array(recordBytes).fill(7)
-  for (let i = 0; i < 8; i++) await way.run(host, i, data)
+  for (let i = 0; i < 8; i += records) await way.run(host, i, data)
   await sleep(card.wire, 1000)
   const tally = new Tally()
   const before = { fences: machine.statistics.fences, ...host }
@@ -257,11 +332,12 @@ export async function costOf(way: Way, recordBytes: number, inFlight: number): P
   let next = 0
   const worker = async (): Promise<void> => {
     while (next < RECORDS) {
-      const i = next++
+      const i = next
+      next += records
       const from = clock.nowUs
       tally.begin()
       await way.run(host, i, data)
-      latencies += clock.nowUs - from
+      latencies += (clock.nowUs - from) * records
       await host.think()
     }
   }
@@ -345,7 +421,9 @@ export async function costs(): Promise<Cost[]> {
   const all: Cost[] = []
   for (const recordBytes of [64, 4096]) {
     for (const inFlight of [1, 32]) {
-      for (const way of WAYS) all.push(await costOf(way, recordBytes, inFlight))
+      for (const way of [...WAYS, ...THROUGH_WAYS]) {
+        all.push(await costOf(way, recordBytes, inFlight))
+      }
     }
   }
   return all

@@ -253,6 +253,13 @@ const WORDS: readonly Row[] = [
   ['emulate new --create --region x:4:65537', 64, "'x:4:65537'", 'capacity: 1 to 65536 bytes'],
   ['emulate new --create --region x', 64, "'x'", 'name:slots:capacity[:copies], copies 2 to 4'],
   ['emulate new --create --region x:4:64@moon', 64, "'moon' is no placement", 'bypass, through'],
+  ['emulate new --create --region x:4:64@moon', 64, "'moon' is no placement", 'host or pair'],
+  ['emulate new --create --region x:4:64@pair@bypass', 64, 'own NVDIMM', 'say @pair alone'],
+  [
+    'emulate new --create --region x:4:64:3@through@pair --persistent 1M,far --ddio',
+    ...([64, 'own NVDIMM', 'say @pair alone'] as const),
+  ],
+  ['emulate new --create --region x:4:64:1@pair', 64, "'x:4:64:1@pair'", 'copies 2 to 4'],
   ['emulate new --create --region x:4:64@bypass', 64, "region 'x'", '--persistent gives it room'],
   [
     'emulate new --create --region x:4:64@through --persistent 1M,far',

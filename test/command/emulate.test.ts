@@ -350,6 +350,71 @@ describe('S1-M14: placements', () => {
   })
 })
 
+describe('S1-M2: @pair', () => {
+  const image = ['pair.img', '--create', '--udp', '127.0.0.1:0', '--json']
+
+  test.each([
+    ['two:4:100@pair', [], 2],
+    ['three:4:100:3@pair', ['--persistent', '1M'], 3],
+    ['four:4:100:4@pair', ['--persistent', '1M', '--ddio'], 4],
+  ] as const)('S1-M2: %s, with %j: clients write its copies', async (request, more, copies) => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', ...more, '--region', request)
+    const address = await emulate.line()
+    const dpu = await connect(address, PATIENT)
+    const [name] = request.split(':') as [string]
+    const region = await dpu.openRegion(name)
+    expect(region.info).toMatchObject({ pair: true, placement: 'local', copies })
+    await region.writeCopies(0, Buffer.from('kept'))
+    expect(await textOf(region)).toBe('kept')
+    await dpu.close()
+    const inspected = spawnSync(process.execPath, [COMMAND, 'inspect', address], {
+      ...{ cwd: folder, encoding: 'utf8', timeout: PATIENCE_MS },
+    })
+    expect(inspected.stdout).toMatch(new RegExp(`^${name} +pair +4 +100 +${copies} `, 'm'))
+    expect(await emulate.stop()).toBe(0)
+    const shape = `4 x 100 B, ${copies} copies, a pair region`
+    expect(emulate.said).toContain(`region '${name}': ${shape}\n`)
+  })
+
+  test('S1-M2: a cut leaves it, a start takes it as it is, and as no other', async () => {
+    const emulate = new Emulate(...image, '--region', 'p:4:100@pair', '--region', 'a@b:4:100@pair')
+    const first = await emulate.json()
+    expect(first.regions).toEqual(['p', 'a@b'])
+    const dpu = await connect(first.address as string, PATIENT)
+    await (await dpu.openRegion('p')).writeCopies(3, Buffer.from('kept'))
+    emulate.child.kill('SIGUSR2')
+    await emulate.json()
+    await emulate.json()
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    const again = new Emulate(...image, '--region', 'p:4:100@pair')
+    const other = await connect((await again.json()).address as string, PATIENT)
+    expect((await (await other.openRegion('p')).readCopies(3)).settled).toBe(true)
+    expect(Buffer.from((await (await other.openRegion('p')).read(3)).data).toString()).toBe('kept')
+    await other.close()
+    expect(await again.stop()).toBe(0)
+    for (const request of ['p:4:100', 'p:4:100:3@pair']) {
+      const wrong = new Emulate(...image, '--region', request)
+      const [code] = (await once(wrong.child, 'close')) as [number]
+      expect(wrong.said).toContain('REGION_EXISTS')
+      expect(code).toBe(69)
+    }
+    const read = ['read', 'pair.img', 'p', '--slots', '3']
+    const out = spawnSync(process.execPath, [COMMAND, ...read], { cwd: folder, encoding: 'utf8' })
+    expect(out).toMatchObject({ status: 0, stdout: 'kept' })
+  })
+
+  test('S1-M2: perdure persist and a pair region refuse each other', async () => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--region', 'p:4:100@pair')
+    const args = ['persist', await emulate.line(), 'p', '-']
+    const options = { cwd: folder, encoding: 'utf8', input: 'new', timeout: PATIENCE_MS } as const
+    const out = spawnSync(process.execPath, [COMMAND, ...args], options)
+    expect(out.stderr).toContain("region 'p' is a pair region")
+    expect(out.status).toBe(64)
+    expect(await emulate.stop()).toBe(0)
+  })
+})
+
 describe('a host inside, with persistent memory', () => {
   const kinds: readonly (readonly [string, readonly string[]])[] = [
     ['bypass', []],
@@ -373,6 +438,32 @@ describe('a host inside, with persistent memory', () => {
       expect(await emulate.stop()).toBe(0)
     })
   }
+
+  for (const [placement, ddio] of kinds) {
+    test(`S1-M6: ${placement}: in pieces, which its next life states again`, async () => {
+      const pieces = ['--persistent', '1M', '--pieces', '8K@512K,256K@0,16K@768K']
+      const { emulate, dpu, far } = await hosted(...pieces, ...ddio)
+      expect(far.info.placement).toBe(placement)
+      expect(await emulate.order('host off')).toHaveProperty('hostCut')
+      expect(await emulate.order('host on')).toMatchObject({ hostOn: { placement } })
+      expect(await textOf(far)).toBe('old')
+      await far.persist(0, Buffer.from('new')).persisted
+      expect(await textOf(far)).toBe('new')
+      await dpu.close()
+      expect(await emulate.stop()).toBe(0)
+    })
+  }
+
+  test.each([
+    [['--persistent', '1M', '--pieces', '8K@1020K'], 'leaves the 1048576 of --persistent'],
+    [['--persistent', '1M', '--pieces', '8K@0,4K@4K'], 'none in another'],
+    [['--pieces', '8K@0'], '--pieces is of --persistent'],
+  ])('S1-M6: pieces that it cannot have are refused: %j', async (options, words) => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', ...options)
+    const [code] = (await once(emulate.child, 'close')) as [number]
+    expect(emulate.said).toContain(words)
+    expect(code).toBe(64)
+  })
 
   test('R1-C2: it comes back with DDIO the other way: read, and not written', async () => {
     const { emulate, dpu, far } = await hosted('--persistent', '1M', '--ddio')
@@ -533,6 +624,10 @@ describe('the command line', () => {
     ['--region', 'far:4:100@moon'],
     ['--region', 'far:4:100@Bypass'],
     ['--region', 'far:4:100@bypass@through'],
+    ['--region', 'far:4:100@Pair'],
+    ['--region', 'far:4:100@pair@host'],
+    ['--region', 'far:4:100@local@pair'],
+    ['--region', 'far:4:100@pair@pair'],
   ]
 
   test.each(wrong)('%s %s is told to be wrong, with exit code 64', async (option, value) => {

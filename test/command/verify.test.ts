@@ -96,8 +96,8 @@ describe('an image', () => {
       .digest('hex')
     for (let look = 0; look < 2; look++) {
       const { code, stdout, stderr } = await verify(image)
-      expect(stdout).toMatch(/region +checked +repaired +unsettled +lost/)
-      expect(stdout).toMatch(/orders +32 +4 +0 +0/)
+      expect(stdout).toMatch(/region +checked +repaired +unsettled +lost +under way/)
+      expect(stdout).toMatch(/orders +32 +4 +0 +0 +0/)
       expect(stderr).toMatch(/4 records have a copy that has decayed.*recover rotten.img --scan/)
       expect(code).toBe(3)
     }
@@ -120,11 +120,12 @@ describe('an image', () => {
     expect(JSON.parse(json)).toEqual({
       target: image,
       regions: [
-        { region: 'orders', checked: 32, repaired: 1, repairedBefore: 0, unsettled: 0, lost: 2 },
+        {
+          ...{ region: 'orders', checked: 32, repaired: 1, repairedBefore: 0 },
+          ...{ unsettled: 0, lost: 2, underWay: 0 },
+        },
       ],
-      repaired: 1,
-      unsettled: 0,
-      lost: 2,
+      ...{ repaired: 1, unsettled: 0, lost: 2, underWay: 0 },
     })
   })
 

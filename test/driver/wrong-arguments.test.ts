@@ -15,6 +15,7 @@ import {
   chooseCopy,
   connect,
   connectTarget,
+  cpuInPieces,
   type Dpu,
   dualRead,
   dualWrite,
@@ -22,6 +23,7 @@ import {
   guardOf,
   type HostPort,
   type MemoryRegion,
+  memoryInPieces,
   PcapWriter,
   PcieAgentQueues,
   PcieDevice,
@@ -44,7 +46,8 @@ import { type Call, callsOf, inTypes } from '../support/source/types.ts'
 /** Calls that only the library makes, or of what the caller offers and the library calls. */
 const NOT_CALLED = new RegExp(
   [
-    String.raw`^(AgentControl|AgentQueues|HostMemory|HostCpu|HostPort|PlacementControl)\.`,
+    String.raw`^(AgentControl|AgentQueues|HostMemory|HostCpu|HostPort)\.`,
+    String.raw`^(PlacementControl|PiecesControl)\.`,
     String.raw`^(PagedMemory|PageUse|PageUser|SharedMemory|Wire|PcieAgentQueues)\.`,
     String.raw`^Watch\.(pause|begin|end|notice|proposal)$`,
     String.raw`^(Inbox\.(deliver|close)|FlushAgent\.begin|ResidencyStatus\.isReadyAt)$`,
@@ -147,6 +150,10 @@ const nothing = (): void => {}
 const hostCpu = { statesAdr: true, load: nothing, evict: nothing }
 const hostMemory = { load: nothing, clean: nothing, fence: nothing }
 const control = { probe: nothing, place: nothing, attachAgent: nothing, detachAgent: nothing }
+const pieces = [
+  { at: 8192, bytes: 4096 },
+  { at: 0, bytes: 8192 },
+]
 const queues = { postReceives: nothing, takeRequests: nothing, postFinished: nothing }
 
 const GOOD: Record<string, Good> = {
@@ -164,6 +171,8 @@ const GOOD: Record<string, Good> = {
     call: readSlotImage as never,
   },
   probePlacement: { args: () => [hostCpu, control, 'bypass'], call: probePlacement as never },
+  cpuInPieces: { args: () => [hostCpu, pieces], call: cpuInPieces as never },
+  memoryInPieces: { args: () => [hostMemory, pieces], call: memoryInPieces as never },
   startFlushAgent: {
     args: () => [hostMemory, control, b.way.device],
     call: startFlushAgent as never,

@@ -71,7 +71,6 @@ import {
 import {
   BYTES_RIGHTS,
   createRegionTable,
-  FLUSH_PERSISTENT,
   KIND_BYTES,
   KIND_RECORDS,
   PLACEMENT_BYPASS,
@@ -506,14 +505,12 @@ test('P2-12: what a region grants follows from where it lies, and what is proven
     for (const placement of placements) {
       for (const flags of [0, WRITE_PERSIST_REGION]) {
         const shown = { ...createProof(), proven }
-        const flushed = placement === PLACEMENT_THROUGH ? 0 : FLUSH_PERSISTENT
         const records = rightsOf(shown, { kind: KIND_RECORDS, flags, placement })
-        expect(records).toBe((RECORDS_RIGHTS & ~FLUSH_PERSISTENT) | flushed)
+        expect(records).toBe(RECORDS_RIGHTS)
         const isWritten = placement === PLACEMENT_LOCAL || placement === proven
-        const isPersisted = isWritten && flags !== 0 && placement !== PLACEMENT_THROUGH
         const atomic = placement === PLACEMENT_LOCAL ? REMOTE_ATOMIC : 0
-        const own = BYTES_RIGHTS & ~REMOTE_ATOMIC & ~FLUSH_PERSISTENT
-        const written = own | atomic | flushed | (isPersisted ? WRITE_PERSIST : 0)
+        const own = BYTES_RIGHTS & ~REMOTE_ATOMIC
+        const written = own | atomic | (flags !== 0 ? WRITE_PERSIST : 0)
         const bytes = rightsOf(shown, { kind: KIND_BYTES, flags, placement })
         expect(bytes).toBe(isWritten ? written : REMOTE_READ)
       }

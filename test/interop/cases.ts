@@ -6,10 +6,11 @@ import { setTimeout } from 'node:timers/promises'
 import { connect } from '../../host-driver/index.ts'
 import { PATIENT } from '../support/run/patience.ts'
 import type { DpuProcess, Told } from './dpu-process.ts'
-import { differences, piecesOf } from './expectations.ts'
+import { differences, type Piece, piecesOf } from './expectations.ts'
 import type { Guest } from './guest.ts'
 import type { GuestImage } from './image.ts'
 import { LOSSES, tryLosses } from './losses.ts'
+import { tryPairs } from './pairs.ts'
 import type { Relay } from './relay.ts'
 import { CLIENT_SECONDS, type Found, failuresOf, Session, stepsOf } from './session.ts'
 import type { Outcome } from './table.ts'
@@ -28,6 +29,8 @@ export const PORTS = {
   nothing: 7299,
   stream: 7225,
   streamBytes: '1M',
+  persisted: 7227,
+  plain: 7228,
   published: [7205, 7207, 7215, 7217, 7220, 7221],
 } as const
 
@@ -75,6 +78,10 @@ interface Stage {
   /** The wire between both, which can lose frames. */
   readonly relay: Relay
   readonly talk: (line: string) => void
+  /** The command `perdure`. */
+  readonly command: string
+  /** Part of the names of the cases that are tried; all have ''. */
+  readonly only: string
 }
 
 export class Cases {
@@ -83,7 +90,7 @@ export class Cases {
 
   constructor(stage: Stage) {
     this.stage = stage
-    this.session = new Session(stage.guest, stage.dpu, stage.talk)
+    this.session = new Session(stage.guest, stage.dpu, stage.talk, stage.only)
   }
 
   async run(): Promise<readonly Outcome[]> {
@@ -108,6 +115,9 @@ export class Cases {
     )
     await tryLosses({ session: this.session, relay: this.stage.relay, address: IPV4 }, 'as it is')
     await this.powerCut()
+    await this.persisted()
+    const { dpu, relay, address, command } = this.stage
+    await tryPairs({ ...{ session: this.session, dpu, relay, address, command }, ipv4: IPV4 })
     return this.session.outcomes
   }
 
@@ -296,6 +306,46 @@ export class Cases {
       : [`only ${this.session.durable.length} pieces were flushed`]
   }
 
+  /**
+   * D-9: a WRITE into a region that is registered write-persist ends when it is durable, without a
+   * FLUSH; and elsewhere it may end before, or a cut would prove nothing.
+   */
+  private async persisted(): Promise<void> {
+    const { persisted, plain } = PORTS
+    await this.session.one('write-persist: a WRITE ends when it is durable', async () => {
+      const { steps, pieces, failures } = await this.cutWrites(persisted)
+      const lost = differences(this.stage.nvdimm, pieces)
+      this.session.durable.push(...pieces)
+      return { steps, failures: [...failures, ...lost], note: `${pieces.length} WRITEs ended` }
+    })
+    await this.session.one(`write-persist: port ${persisted}, read back by Linux`, () =>
+      this.readBack(persisted),
+    )
+    await this.session.one('a WRITE elsewhere ends before it is durable', async () => {
+      const { steps, pieces, failures } = await this.cutWrites(plain)
+      const { length } = differences(this.stage.nvdimm, pieces)
+      const vain = length > 0 ? [] : ['the cut has taken nothing that was not flushed']
+      const note = `${length} of ${pieces.length} WRITEs lost`
+      return { steps, failures: [...failures, ...vain], note }
+    })
+  }
+
+  /** The plug is pulled in the middle of a stream of WRITEs; those that had ended. */
+  private async cutWrites(port: number): Promise<Found & { readonly pieces: Piece[] }> {
+    const { dpu } = this.stage
+    let ended = 0
+    let cut: Promise<unknown> | null = null
+    const command = `verbs-client persisted ${IPV4} ${port}`
+    const result = await this.session.client(command, CLIENT_SECONDS, (line) => {
+      if (line.startsWith('durable ') && ++ended === FLUSHED_BEFORE_CUT) cut = dpu.cutPower()
+    })
+    const found = stepsOf(result)
+    const never = cut === null ? ['the power was never cut'] : []
+    await cut
+    const pieces = piecesOf('durable', port, result.lines)
+    return { steps: ended, failures: [...found.failures, ...never], pieces }
+  }
+
   private async readBack(port: number): Promise<Found> {
     const pieces = this.session.durable.filter((piece) => piece.port === port && piece.tag !== null)
     const failures: string[] = []
@@ -316,8 +366,8 @@ export class Cases {
  * what is lost is repeated, and a cut of the power takes nothing that was flushed.
  */
 export async function casesOfMended(stage: Stage): Promise<readonly Outcome[]> {
-  const { guest, dpu, relay, nvdimm, talk } = stage
-  const session = new Session(guest, dpu, talk)
+  const { guest, dpu, relay, nvdimm, talk, only } = stage
+  const session = new Session(guest, dpu, talk, only)
   await tryLosses({ session, relay, address: STRICT_IPV4 }, 'mended')
   await session.one('mended: the power is cut, and every flushed byte is there', async () => {
     await dpu.cutPower()

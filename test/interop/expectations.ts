@@ -18,7 +18,7 @@ export interface Piece {
 }
 
 /** The pattern of a tag. */
-function patternOf(tag: number, length: number): Uint8Array {
+export function patternOf(tag: number, length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (tag * 37 + i * 7 + (i >> 8)) & 0xff)
 }
 

@@ -202,8 +202,17 @@ function compiler(root: string, work: string): Compiler {
 
 function ownClients(guest: string, compile: Compiler): Entry[] {
   const strict = ['-Wall', '-Wextra', '-Werror']
-  const sources = ['main.c', 'endpoint.c', 'operations.c', 'refusals.c', 'losses.c', 'stream.c']
-  const own = sources.map((name) => join(guest, name))
+  const sources = [
+    'main',
+    'endpoint',
+    'operations',
+    'refusals',
+    'losses',
+    'stream',
+    'copies',
+    'slot',
+  ]
+  const own = sources.map((name) => join(guest, `${name}.c`))
   return [
     compile('verbs-client', own, strict),
     compile('librpma-client', [join(guest, 'librpma-client.c')], strict),

@@ -1,5 +1,6 @@
 /**
- * The wire between the guest's network card and an emulated DPU: it loses RoCEv2 frames.
+ * The wire between the guest's network card and an emulated DPU: it loses RoCEv2 frames, or is cut
+ * behind one.
  *
  * Invariant: of each `one in N` frames of a direction that loses, exactly one is lost, at a
  * drawn place; so every run loses some, and none loses more. Frames that are not RoCEv2, as
@@ -24,6 +25,8 @@ const ROCE_PORT = 4791
 const UDP_BYTES = 8
 const BTH_BYTES = 12
 const RC_ACKNOWLEDGE = 17
+/** Opcodes of reliable connections; RDMA-CM speaks in datagrams. */
+const RC_OPCODES = 0x20
 
 /** What the guest sends is of requests, except for few; what the card sends, of answers. */
 export type Direction = 'requests' | 'answers'
@@ -51,10 +54,39 @@ class Loss {
   private oneIn = 0
   private place = 0
   private victim = 0
+  /** Frames of reliable connections that still pass before none does, or -1. */
+  private left = -1
+  private isOver = false
+  private onCut: () => void = () => {}
   private readonly random: Random
 
   constructor(random: Random) {
     this.random = random
+  }
+
+  cutBehind(frames: number): Promise<void> {
+    this.left = frames
+    return new Promise((resolve) => {
+      this.onCut = resolve
+    })
+  }
+
+  mend(): void {
+    this.left = -1
+    this.isOver = false
+  }
+
+  /** Is the wire cut in front of that frame? */
+  private isCut(frame: Buffer): boolean {
+    if (this.left < 0) return false
+    const bthAt = bthOf(frame)
+    if (bthAt < 0 || this.isOver) return this.isOver && bthAt >= 0
+    // A connection may be made yet: what cuts it is the first request too many.
+    if (frame[bthAt]! >= RC_OPCODES) return false
+    this.isOver = this.left === 0
+    if (this.isOver) this.onCut()
+    else this.left--
+    return this.isOver
   }
 
   begin(oneIn: number): void {
@@ -63,6 +95,7 @@ class Loss {
   }
 
   takes(frame: Buffer): boolean {
+    if (this.isCut(frame)) return true
     const bthAt = this.oneIn === 0 ? -1 : bthOf(frame)
     if (bthAt < 0) return false
     if (this.place === 0) this.victim = this.random.below(this.oneIn)
@@ -92,6 +125,18 @@ export class Relay {
     for (const direction of ['requests', 'answers'] as const) {
       this.losses[direction].begin(directions.includes(direction) ? oneIn : 0)
     }
+  }
+
+  /**
+   * So many requests of reliable connections pass, and no RoCEv2 frame of the guest behind them,
+   * until `mend`. Answers pass. Resolves when the first request was kept back.
+   */
+  cutBehind(frames: number): Promise<void> {
+    return this.losses.requests.cutBehind(frames)
+  }
+
+  mend(): void {
+    this.losses.requests.mend()
   }
 
   lost(direction: Direction): number {

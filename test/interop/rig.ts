@@ -24,6 +24,7 @@ import { DpuProcess } from './dpu-process.ts'
 import { Guest } from './guest.ts'
 import { type GuestImage, guestImage, isCached } from './image.ts'
 import { LOSSES } from './losses.ts'
+import { PAIRS } from './pairs.ts'
 import { Relay } from './relay.ts'
 import { type Outcome, tableOf } from './table.ts'
 
@@ -31,8 +32,9 @@ const DIST = dirname(fileURLToPath(import.meta.url))
 const HERE = join(DIST, '../test/interop')
 const COMMAND = join(DIST, 'perdure.js')
 
-const USAGE = `npm run test:interop -- [--keep FOLDER] [--verbose]
+const USAGE = `npm run test:interop -- [--keep FOLDER] [--only TEXT] [--verbose]
   --keep FOLDER   leave there: the NVDIMM image, and captures of both cards (pcap, for Wireshark)
+  --only TEXT     the cases with that in their names, and nothing that others prepare
   --verbose       every line that a client says`
 
 const FAILED = 1
@@ -62,6 +64,8 @@ function startDpu(work: string, strict: boolean): DpuProcess {
     ...ports.flatMap((port) => ['--publish', `${PORTS.bytes}@${port}`]),
     ...['--publish', `${PORTS.streamBytes}@${PORTS.stream}`],
     ...['--publish', `${LOSSES.bytes}@${LOSSES.port}`],
+    ...['--publish', `${PORTS.streamBytes}@${PORTS.persisted},write-persist`],
+    ...['--publish', `${PORTS.streamBytes}@${PORTS.plain}`, '--region', PAIRS.region],
   ])
 }
 
@@ -74,11 +78,12 @@ interface Setting {
   /** The wires between the guests and both cards. */
   readonly relays: readonly [Relay, Relay]
   readonly verbose: boolean
+  readonly only: string
 }
 
 /** Starts a guest with one of the two soft-RoCE modules, and tries what is to be tried with it. */
 async function runGuest(setting: Setting, module: 'mended' | 'stock'): Promise<readonly Outcome[]> {
-  const { image, work, dpus, addresses, relays, verbose } = setting
+  const { image, work, dpus, addresses, relays, verbose, only } = setting
   const [address, strictAddress] = addresses
   say(`starting the guest, soft-RoCE ${module === 'stock' ? 'as it is' : 'mended'}`)
   const guest = new Guest(image, [join(work, 'wire'), join(work, 'strict-wire')], module)
@@ -87,10 +92,11 @@ async function runGuest(setting: Setting, module: 'mended' | 'stock'): Promise<r
     say(`the guest is up after ${seconds} s of its time: Linux ${kernel}`)
     const talk = verbose ? say : (): void => {}
     const own = module === 'stock' ? 0 : 1
-    const stage = { image, guest, dpu: dpus[own], address, strictAddress, relay: relays[own], talk }
-    const nvdimm = join(work, `${NAMES[own]}.nvdimm`)
-    if (module === 'mended') return await casesOfMended({ ...stage, nvdimm })
-    return await new Cases({ ...stage, nvdimm }).run()
+    const stage = {
+      ...{ image, guest, dpu: dpus[own], address, strictAddress, relay: relays[own], talk, only },
+      ...{ nvdimm: join(work, `${NAMES[own]}.nvdimm`), command: COMMAND },
+    }
+    return module === 'mended' ? await casesOfMended(stage) : await new Cases(stage).run()
   } finally {
     await guest.stop()
   }
@@ -100,6 +106,7 @@ async function runCases(
   image: GuestImage,
   work: string,
   verbose: boolean,
+  only: string,
 ): Promise<readonly Outcome[]> {
   const dpus = [startDpu(work, false), startDpu(work, true)] as const
   const seed = Number(process.env.SEED ?? randomInt(2 ** 32))
@@ -111,14 +118,21 @@ async function runCases(
       new Relay(join(work, 'wire'), join(work, 'dpu'), seed),
       new Relay(join(work, 'strict-wire'), join(work, 'strict'), seed),
     ] as const
-    const setting = { image, work, dpus, addresses, relays, verbose }
-    return [...(await runGuest(setting, 'stock')), ...(await runGuest(setting, 'mended'))]
+    const setting = { image, work, dpus, addresses, relays, verbose, only }
+    const stock = await runGuest(setting, 'stock')
+    // What is tried with the other guest says so in its name.
+    if (only !== '' && stock.length > 0) return stock
+    return [...stock, ...(await runGuest(setting, 'mended'))]
   } finally {
     for (const dpu of dpus) await dpu.stop()
   }
 }
 
 function report(image: GuestImage, outcomes: readonly Outcome[]): number {
+  if (outcomes.length === 0) {
+    process.stderr.write('test:interop: no case has that in its name\n')
+    return WRONG
+  }
   for (const line of tableOf(outcomes)) process.stdout.write(`${line}\n`)
   const { versions, examples } = image
   const told = /^(linux-image|libibverbs1|librdmacm1|librpma0)/
@@ -135,7 +149,8 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
 
 async function main(): Promise<number> {
   if (hasHelped(process.argv.slice(2), `${USAGE}\n`)) return 0
-  const options = { keep: { type: 'string' }, verbose: { type: 'boolean' } } as const
+  const text = { type: 'string' } as const
+  const options = { keep: text, only: text, verbose: { type: 'boolean' } } as const
   const { values } = parseArgs({ options })
   if (process.arch !== 'x64') {
     throw new Missing(`the guest's programs are compiled for amd64, and this is ${process.arch}`)
@@ -149,7 +164,10 @@ async function main(): Promise<number> {
   process.once('exit', () => {
     if (keep === null) rmSync(work, { recursive: true, force: true })
   })
-  const code = report(image, await runCases(image, work, values.verbose === true))
+  const code = report(
+    image,
+    await runCases(image, work, values.verbose === true, values.only ?? ''),
+  )
   if (keep !== null) say(`kept in ${keep}: dpu.pcap, strict.pcap, dpu.nvdimm`)
   return code
 }

@@ -27,18 +27,20 @@ export class Session {
   readonly guest: Guest
   readonly talk: (line: string) => void
   private readonly dpu: DpuProcess
+  private readonly only: string
 
-  /** `dpu` is the card under test. */
-  constructor(guest: Guest, dpu: DpuProcess, talk: (line: string) => void) {
+  /** `dpu` is the card under test; `only` is part of the names of the cases that are tried. */
+  constructor(guest: Guest, dpu: DpuProcess, talk: (line: string) => void, only: string) {
     this.guest = guest
     this.dpu = dpu
     this.talk = talk
+    this.only = only
   }
 
   /** Carries a case out. Once the card's process has ended, which fails one, the rest is left. */
   async one(name: string, work: () => Promise<Found>): Promise<void> {
     const { dpu } = this
-    if (dpu.failure !== null) return
+    if (dpu.failure !== null || !name.includes(this.only)) return
     const startMs = performance.now()
     let found: Found
     try {
@@ -51,11 +53,15 @@ export class Session {
     this.outcomes.push({ ...found, name, failures, seconds })
   }
 
-  /** Runs a client in the guest; its lines are what it says. */
-  async client(command: string, seconds: number = CLIENT_SECONDS): Promise<CommandResult> {
+  /** Runs a client in the guest; its lines are what it says. `onLine` hears each as it comes. */
+  async client(
+    command: string,
+    seconds: number = CLIENT_SECONDS,
+    onLine: (line: string) => void = () => {},
+  ): Promise<CommandResult> {
     const { guest, talk } = this
     talk(`$ ${command}`)
-    const result = await guest.run(command, seconds)
+    const result = await guest.run(command, seconds, onLine)
     for (const line of result.lines) talk(`  ${line}`)
     talk(`  exit code ${result.status}`)
     return result

@@ -17,6 +17,7 @@ import * as placement from '../../firmware/commit/proof.ts'
 import * as element from '../../firmware/host/element.ts'
 import * as headerPage from '../../firmware/host/header-page.ts'
 import * as queueInfo from '../../firmware/host/queue-info.ts'
+import * as hostPieces from '../../firmware/medium/host-pieces.ts'
 import * as lane from '../../firmware/medium/lane.ts'
 import * as operationLine from '../../firmware/medium/operation-line.ts'
 import * as region from '../../firmware/medium/region.ts'
@@ -94,6 +95,7 @@ const MODULES: Readonly<Record<string, object>> = {
   'medium/operation-line.ts': operationLine,
   'commit/proof.ts': placement,
   'medium/superblock.ts': superblock,
+  'medium/host-pieces.ts': hostPieces,
   'medium/region.ts': region,
   'burst/view.ts': view,
 }

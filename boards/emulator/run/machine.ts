@@ -10,10 +10,13 @@
  * - Once the power is cut the machine is dead: no command has an effect, no frame leaves. Only a
  *   new machine on the same part ends that.
  * - What it writes to the host's memory has left when the command is done, and not arrived.
+ * - HOST_SPACE is translated here alone, at every access of a command. What lies in more than one
+ *   piece is read and written piece by piece, in its order; no command knows of it.
  * - Observers, mutations and cuts cost one test per command list while there are none.
  */
 
 import {
+  ARRANGE,
   AUX,
   BAD_COMMAND,
   CHECK,
@@ -73,6 +76,7 @@ import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../software/icrc.ts'
 import { check, checkFields, HOST_MEMORY, NVDIMM, orNull, RAM, RANDOM } from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'
 import type { HostMemory } from '../host/host-memory.ts'
+import { HostPieces } from '../host/host-pieces.ts'
 import type { HostRam } from '../host/host-ram.ts'
 import type { PcieLink } from '../host/pcie.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
@@ -84,6 +88,8 @@ const PACKETS = 1
 const PART = 2
 const HOST = 3
 const DMA = 4
+/** Bytes of the host's memory from more than one piece, put together. */
+const GATHERED = 5
 
 /** Up to this length a loop over words beats the engine's own copy and compare, bytes. */
 const LOOP_BYTES_MAX = 512
@@ -102,6 +108,7 @@ export const OP_NAMES: readonly string[] = [
   'fetchAdd',
   'compareSwap',
   'guard',
+  'arrange',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -178,6 +185,14 @@ export class EmulatedMachine implements Machine {
   private readonly operands: DataView
   private readonly word: Int32Array = new Int32Array(ATOMIC_BYTES / 4)
   private readonly wordBytes: Uint8Array = new Uint8Array(this.word.buffer)
+  /** Where the host's memory lies that HOST_SPACE shows (ARRANGE). */
+  private pieces: HostPieces
+  /** What was put together for the command that is executed, and bytes of it. */
+  private gathered: Uint8Array = new Uint8Array(0)
+  private gatheredWords: Int32Array = new Int32Array(0)
+  private gatheredBytes = 0
+  /** Where `locate` has found the bytes, in the memory of the space that it returned. */
+  private locatedAt = 0
   private watch: Watch = {}
   private watched = false
   private cut: ArmedCut | null = null
@@ -202,6 +217,7 @@ export class EmulatedMachine implements Machine {
     if ((this.host?.bytes ?? 0) !== options.facts.hostBytes) {
       throw new RangeError('the facts state another host memory than there is')
     }
+    this.pieces = HostPieces.whole(options.facts.hostBytes)
     this.ram = options.ram ?? null
     if ((this.ram?.bytes ?? 0) !== options.facts.dmaBytes) {
       throw new RangeError('the facts state another memory behind PCIe than there is')
@@ -288,7 +304,8 @@ export class EmulatedMachine implements Machine {
 
   private execute(op: number, at: number): number {
     this.commandCount++
-    if (!(op >= COPY && op <= GUARD) || (op | 0) !== op) return BAD_COMMAND
+    this.gatheredBytes = 0
+    if (!(op >= COPY && op <= ARRANGE) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -305,6 +322,7 @@ export class EmulatedMachine implements Machine {
       return this.atomic(op, words[at + FROM]!, to, length, words[at + AUX]!)
     }
     if (op === GUARD) return this.guard(words[at + FROM]!, length, words[at + AUX]!)
+    if (op === ARRANGE) return this.arrange(words[at + FROM]!, length)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
     return DONE
@@ -326,7 +344,7 @@ export class EmulatedMachine implements Machine {
     at = offset | 0
     if (at === offset) {
       if (host === null) return NOWHERE
-      return at >= 0 && at <= host.bytes - length ? HOST : NOWHERE
+      return at >= 0 && at <= this.pieces.bytes - length ? HOST : NOWHERE
     }
     offset = address - DMA_SPACE
     at = offset | 0
@@ -338,12 +356,14 @@ export class EmulatedMachine implements Machine {
   private memoryOf(space: number): Uint8Array {
     if (space === PACKETS) return this.packets
     if (space === DMA) return this.ram!.live
+    if (space === GATHERED) return this.gathered
     return space === PART ? this.nvdimm.live : this.host!.part.live
   }
 
   private wordsOf(space: number): Int32Array {
     if (space === PACKETS) return this.halves
     if (space === DMA) return this.ram!.liveWords
+    if (space === GATHERED) return this.gatheredWords
     return space === PART ? this.nvdimm.liveWords : this.host!.part.liveWords
   }
 
@@ -356,25 +376,106 @@ export class EmulatedMachine implements Machine {
     if (space === PACKETS) return DONE
     if (space === PART) return this.nvdimm.readable(at, length) ? DONE : MEDIA_ERROR
     if (space === DMA) return this.ram!.dmaRead(at, length) ? DONE : DMA_FAILED
-    if (!this.host!.dmaRead(at, length)) return DMA_FAILED
-    return this.host!.part.readable(at, length) ? DONE : MEDIA_ERROR
+    return this.hostReadFault(at, length)
+  }
+
+  /** Of a host's memory, which is read piece by piece. */
+  private hostReadFault(at: number, length: number): number {
+    const host = this.host!
+    let done = 0
+    do {
+      const run = this.pieces.runOf(at + done, length - done)
+      const place = this.pieces.placeOf(at + done)
+      if (!host.dmaRead(place, run)) return DMA_FAILED
+      if (!host.part.readable(place, run)) return MEDIA_ERROR
+      done += run
+    } while (done < length)
+    return DONE
+  }
+
+  /**
+   * Where bytes that may be read lie as one: the space, and `locatedAt`. Of a host's memory they
+   * are put together if they lie in more than one piece.
+   */
+  private locate(space: number, at: number, length: number): number {
+    this.locatedAt = at
+    if (space !== HOST) return space
+    const { pieces } = this
+    this.locatedAt = pieces.placeOf(at)
+    if (pieces.runOf(at, length) === length) return HOST
+    this.locatedAt = this.gather(at, length)
+    return GATHERED
+  }
+
+  /** Puts the bytes together, behind what the command has put together already. */
+  private gather(at: number, length: number): number {
+    const from = this.gatheredBytes
+    // A multiple of a line: it is read in words, too.
+    const bytes = from + Math.ceil(length / LINE_BYTES) * LINE_BYTES
+    if (bytes > this.gathered.length) {
+      const larger = new Uint8Array(bytes)
+      larger.set(this.gathered)
+      this.gathered = larger
+      this.gatheredWords = new Int32Array(larger.buffer)
+    }
+    const { live } = this.host!.part
+    for (let done = 0; done < length; ) {
+      const run = this.pieces.runOf(at + done, length - done)
+      const place = this.pieces.placeOf(at + done)
+      this.gathered.set(live.subarray(place, place + run), from + done)
+      done += run
+    }
+    this.gatheredBytes = bytes
+    return from
+  }
+
+  /** Posts writes to the host's memory, one for each piece. */
+  private writeHost(
+    at: number,
+    source: Uint8Array,
+    from: number,
+    length: number,
+    noSnoop: boolean,
+  ): void {
+    let done = 0
+    do {
+      const run = this.pieces.runOf(at + done, length - done)
+      this.host!.dmaWrite(this.pieces.placeOf(at + done), source, from + done, run, noSnoop)
+      done += run
+    } while (done < length)
+  }
+
+  /** HOST_SPACE shows those pieces, if there can be such. */
+  private arrange(from: number, length: number): number {
+    const { host } = this
+    if (host === null || length % 8 !== 0 || from % 8 !== 0) return BAD_COMMAND
+    if (this.space(from, length) !== PACKETS) return BAD_COMMAND
+    const table = this.halves.subarray(from >> 2, (from + length) >> 2)
+    const pieces = HostPieces.of(table, host.bytes)
+    if (pieces === null) return BAD_COMMAND
+    this.pieces = pieces
+    return DONE
   }
 
   private copy(words: number, from: number, to: number, length: number, clean: boolean): number {
-    const fromSpace = this.space(from, length)
+    let fromSpace = this.space(from, length)
     const toSpace = this.space(to, length)
     if (fromSpace === NOWHERE || toSpace === NOWHERE) return BAD_COMMAND
-    const fromAt = this.offsetIn(fromSpace, from)
+    let fromAt = this.offsetIn(fromSpace, from)
     const toAt = this.offsetIn(toSpace, to)
     const fault = this.readFault(fromSpace, fromAt, length)
     if (fault !== DONE) return fault
+    if (fromSpace === HOST) {
+      fromSpace = this.locate(HOST, fromAt, length)
+      fromAt = this.locatedAt
+    }
     if (toSpace === DMA) {
       this.ram!.dmaWrite(toAt, this.memoryOf(fromSpace), fromAt, length)
       return DONE
     }
     if (toSpace === HOST) {
       const noSnoop = (this.words[words + AUX]! & NO_SNOOP) !== 0
-      this.host!.dmaWrite(toAt, this.memoryOf(fromSpace), fromAt, length, noSnoop)
+      this.writeHost(toAt, this.memoryOf(fromSpace), fromAt, length, noSnoop)
       return DONE
     }
     if (toSpace === PACKETS) {
@@ -425,7 +526,8 @@ export class EmulatedMachine implements Machine {
     const at = this.offsetIn(space, from)
     const fault = this.readFault(space, at, length)
     if (fault !== DONE) return fault
-    return guardOf(this.memoryOf(space), at, length) === expected ? DONE : GUARD_FAILED
+    const memory = this.memoryOf(this.locate(space, at, length))
+    return guardOf(memory, this.locatedAt, length) === expected ? DONE : GUARD_FAILED
   }
 
   protected check(from: number, to: number, length: number, key: number): number {
@@ -439,31 +541,37 @@ export class EmulatedMachine implements Machine {
     const fault =
       this.readFault(fromSpace, fromAt, length) || this.readFault(keySpace, keyAt, CHECK_KEY_BYTES)
     if (fault !== DONE) return fault
-    const source = this.memoryOf(fromSpace)
-    const keyBytes = this.memoryOf(keySpace)
-    if (toSpace === PACKETS) {
-      checkCode(this.packets, toAt, source, fromAt, length, keyBytes, keyAt)
-      return DONE
-    }
-    checkCode(this.code, 0, source, fromAt, length, keyBytes, keyAt)
+    const sourceSpace = this.locate(fromSpace, fromAt, length)
+    const sourceAt = this.locatedAt
+    const keyBytes = this.memoryOf(this.locate(keySpace, keyAt, CHECK_KEY_BYTES))
+    // Behind the last `locate`, which may have moved what was put together.
+    const source = this.memoryOf(sourceSpace)
+    const code = toSpace === PACKETS ? this.packets : this.code
+    const codeAt = toSpace === PACKETS ? toAt : 0
+    checkCode(code, codeAt, source, sourceAt, length, keyBytes, this.locatedAt)
+    if (toSpace === PACKETS) return DONE
     if (toSpace === PART) return this.nvdimm.store(toAt, this.code, 0, CHECK_CODE_BYTES)
     if (toSpace === DMA) {
       this.ram!.dmaWrite(toAt, this.code, 0, CHECK_CODE_BYTES)
       return DONE
     }
-    this.host!.dmaWrite(toAt, this.code, 0, CHECK_CODE_BYTES, false)
+    this.writeHost(toAt, this.code, 0, CHECK_CODE_BYTES, false)
     return DONE
   }
 
   private compare(left: number, right: number, length: number): number {
-    const leftSpace = this.space(left, length)
-    const rightSpace = this.space(right, length)
+    let leftSpace = this.space(left, length)
+    let rightSpace = this.space(right, length)
     if (leftSpace === NOWHERE || rightSpace === NOWHERE) return BAD_COMMAND
-    const leftAt = this.offsetIn(leftSpace, left)
-    const rightAt = this.offsetIn(rightSpace, right)
+    let leftAt = this.offsetIn(leftSpace, left)
+    let rightAt = this.offsetIn(rightSpace, right)
     const fault =
       this.readFault(leftSpace, leftAt, length) || this.readFault(rightSpace, rightAt, length)
     if (fault !== DONE) return fault
+    leftSpace = this.locate(leftSpace, leftAt, length)
+    leftAt = this.locatedAt
+    rightSpace = this.locate(rightSpace, rightAt, length)
+    rightAt = this.locatedAt
     if (length <= LOOP_BYTES_MAX && ((leftAt | rightAt | length) & 3) === 0) {
       const a = this.wordsOf(leftSpace)
       const b = this.wordsOf(rightSpace)
@@ -486,10 +594,12 @@ export class EmulatedMachine implements Machine {
     if (this.space(from, OPERAND_BYTES) !== PACKETS) return BAD_COMMAND
     if (this.space(original, ATOMIC_BYTES) !== PACKETS) return BAD_COMMAND
     const { nvdimm, halves, word, operands } = this
-    const at = this.offsetIn(space, to)
-    const fault = this.readFault(space, at, ATOMIC_BYTES)
+    const offset = this.offsetIn(space, to)
+    const fault = this.readFault(space, offset, ATOMIC_BYTES)
     if (fault !== DONE) return fault
-    const words = this.wordsOf(space)
+    // Aligned, so it is in one piece.
+    const words = this.wordsOf(this.locate(space, offset, ATOMIC_BYTES))
+    const at = this.locatedAt
     const low = words[at >> 2]!
     const high = words[(at >> 2) + 1]!
     if (atomicResult(op, operands, from, low, high, word)) {

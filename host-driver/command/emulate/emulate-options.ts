@@ -11,6 +11,7 @@ import {
   PAGES_AT_ONCE,
 } from '../../../firmware/board/limits.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
+import { type MemoryPiece, PIECES } from '../../base/pieces.ts'
 import type { RegionRequest } from '../../control/management.ts'
 import { PLACEMENTS, type RegionPlacement } from '../../control/part.ts'
 import { regionRequest, size, unixSocket } from '../base/arguments.ts'
@@ -151,6 +152,16 @@ export function persistentRequest(text: string): PersistentRequest {
   return { bytes, ...(path === '' ? {} : { path }) }
 }
 
+/** 'bytes@at', several of them with commas between: whole pages, none in another's bytes. */
+export function memoryPieces(text: string): readonly MemoryPiece[] {
+  const pieces = text.split(',').map((one) => {
+    const [bytes = '', at = ''] = one.split('@')
+    return { at: size(at), bytes: size(bytes) }
+  })
+  if (PIECES.takes(pieces)) return pieces
+  throw new InvalidArgumentError(`bytes@at, as 256K@512K,128K@0: ${PIECES.give}`)
+}
+
 /** A region of the card, or in the persistent memory of its host: placed as that is proven. */
 export interface PlacedRequest extends Omit<RegionRequest, 'placement'> {
   readonly placement: RegionPlacement | 'host'
@@ -158,16 +169,27 @@ export interface PlacedRequest extends Omit<RegionRequest, 'placement'> {
 
 const PLACES: readonly PlacedRequest['placement'][] = [...PLACEMENTS, 'host']
 
+/** Instead of a placement: a pair region, which lies in the card's own NVDIMM. */
+const PAIR = 'pair'
+
 /** 'name:slots:capacity[:copies][@placement]'; may be given several times. */
 export function placedRegion(text: string, before: PlacedRequest[] = []): PlacedRequest[] {
-  const [, shape = text, place = 'local'] = /^(.*)@([^@:]*)$/.exec(text) ?? []
-  const placement = PLACES.find((one) => one === place)
+  // A name may have an @, too: what follows that has colons.
+  const [, shape = text, places = ''] = /^(.*?)((?:@[^@:]*)*)$/.exec(text) ?? []
+  const words = places.split('@').slice(1)
+  if (words.length > 1 && words.includes(PAIR)) {
+    throw new InvalidArgumentError("a pair region lies in the card's own NVDIMM: say @pair alone")
+  }
+  if (words.length > 1) throw new InvalidArgumentError('one placement at the most')
+  const [word = 'local'] = words
+  const isPair = word === PAIR
+  const placement = PLACES.find((one) => one === (isPair ? 'local' : word))
   if (placement === undefined) {
-    const known = `${PLACES.slice(0, -1).join(', ')} or host`
-    throw new InvalidArgumentError(`'${place}' is no placement: ${known}`)
+    const known = [...PLACES, PAIR].join(', ').replace(/, (\w+)$/, ' or $1')
+    throw new InvalidArgumentError(`'${word}' is no placement: ${known}`)
   }
   const [request] = regionRequest(shape)
-  return [...before, { ...request!, placement }]
+  return [...before, { ...request!, placement, ...(isPair && { pair: true }) }]
 }
 
 /** Where SMP is asked: a path of a Unix socket, or an address of UDP. */

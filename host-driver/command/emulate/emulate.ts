@@ -15,6 +15,7 @@ import { randomInt } from 'node:crypto'
 import type { Command } from 'commander'
 import { isToBeMade, Nvdimm, openNvdimm, RealClock } from '../../../boards/emulator/index.ts'
 import { ArgumentError } from '../../base/errors.ts'
+import type { MemoryPiece } from '../../base/pieces.ts'
 import { engineOption, probability, several, unixSocket, wholeNumber } from '../base/arguments.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
@@ -22,6 +23,7 @@ import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-target.ts'
 import {
   type Address,
   ipAddress,
+  memoryPieces,
   memoryRequest,
   type PlacedRequest,
   partSize,
@@ -77,6 +79,11 @@ export function addEmulate(program: Command): void {
       'a host inside, with so much persistent memory, in that file if one is named',
       persistentRequest,
     )
+    .option(
+      '--pieces <bytes@at,...>',
+      'of that memory the card uses these pieces, in this order, as 256K@512K,128K@0',
+      memoryPieces,
+    )
     .option('--ddio', "writes into that memory go to the host's caches")
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
@@ -91,7 +98,8 @@ export function addEmulate(program: Command): void {
     .option(
       '--region <name:slots:capacity[:copies][@placement]>',
       'region to have; placement: local, the card itself, unless said; of the host inside: ' +
-        'bypass, past its caches, through them, or host, whichever it has; repeatable',
+        'bypass, past its caches, through them, or host, whichever it has; ' +
+        'pair, of the card itself, of which clients write the copies; repeatable',
       placedRegion,
     )
     .option(
@@ -151,7 +159,8 @@ function isReached({ udp, netdev, host }: Options): boolean {
 }
 
 /** Throws ArgumentError where options belong to a host that is not there. */
-function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Options): void {
+function checkHost(options: Options): void {
+  const { host, hostMemory, memory, persistent, pieces, ddio, region } = options
   if (hostMemory !== undefined && host === undefined) {
     throw new ArgumentError('--host-memory is of --host')
   }
@@ -162,7 +171,17 @@ function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Optio
   if (persistent === undefined && ddio !== undefined) {
     throw new ArgumentError('--ddio is of --persistent')
   }
+  if (pieces !== undefined) checkPieces(pieces, persistent?.bytes)
   for (const one of region ?? []) checkPlace(one, persistent !== undefined, ddio === true)
+}
+
+/** Throws ArgumentError where the memory has no such pieces. */
+function checkPieces(pieces: readonly MemoryPiece[], memoryBytes?: number): void {
+  if (memoryBytes === undefined) throw new ArgumentError('--pieces is of --persistent')
+  for (const { at, bytes } of pieces) {
+    if (at + bytes <= memoryBytes) continue
+    throw new ArgumentError(`--pieces: ${bytes}@${at} leaves the ${memoryBytes} of --persistent`)
+  }
 }
 
 /** Throws ArgumentError where the host has no such place. */

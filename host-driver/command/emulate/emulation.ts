@@ -30,6 +30,7 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { DPU_ENDPOINT } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
+import type { MemoryPiece } from '../../base/pieces.ts'
 import type { Wire } from '../../base/wire.ts'
 import { connect } from '../../connect.ts'
 import type { PartStatus, RegionInfo } from '../../control/part.ts'
@@ -64,6 +65,8 @@ export interface EmulationOptions {
   /** A host in this process: its memory on demand, its persistent memory. */
   readonly memory?: MemoryRequest
   readonly persistent?: PersistentRequest
+  /** The pieces of it that the card uses. */
+  readonly pieces?: readonly MemoryPiece[]
   readonly ddio?: boolean
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string
@@ -465,8 +468,9 @@ export class Emulation {
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
       const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
       const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
+      const pair = one.pair ? ', a pair region' : ''
       const serves = one.refuses === null ? '' : `, no writes (${one.refuses})`
-      output.say(`  region '${one.name}': ${shape}${place}${serves}`)
+      output.say(`  region '${one.name}': ${shape}${pair}${place}${serves}`)
     }
     for (const { port, region } of published) {
       const kind = region.writePersist ? ', write-persist' : ''

@@ -33,9 +33,11 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import { sleep } from '../../base/clock.ts'
+import type { MemoryPiece } from '../../base/pieces.ts'
 import { startFlushAgent } from '../../card/agent-queues.ts'
 import { PcieDevice } from '../../card/device.ts'
 import type { HostMemory as CpuMemory } from '../../target/flush-agent.ts'
+import { cpuInPieces, memoryInPieces } from '../../target/pieces.ts'
 import { type PlacementName, probePlacement } from '../../target/registrar.ts'
 import type { MemoryRequest, PersistentRequest } from './emulate-options.ts'
 import type { Trace } from './trace.ts'
@@ -43,6 +45,8 @@ import type { Trace } from './trace.ts'
 interface HostRequest {
   readonly memory?: MemoryRequest
   readonly persistent?: PersistentRequest
+  /** The pieces of it that the card uses; all of it without them. */
+  readonly pieces?: readonly MemoryPiece[]
   /** DMA writes go to the host's caches. */
   readonly ddio?: boolean
 }
@@ -115,7 +119,11 @@ export class HostInside {
     const { persistent, device } = this
     if (persistent === null || device === null || this.proven !== null) return
     const side = new HostSide(card, persistent)
-    const { placement } = await probePlacement(side, device.management)
+    const { pieces } = this.request
+    const { management } = device
+    if (pieces !== undefined) await management.statePieces(pieces)
+    const cpu = pieces === undefined ? side : cpuInPieces(side, pieces)
+    const { placement } = await probePlacement(cpu, management)
     if (placement === 'through') await this.startAgent(side, device)
     this.proven = placement as PlacementName
   }
@@ -124,8 +132,11 @@ export class HostInside {
   private async startAgent(side: HostSide, device: PcieDevice): Promise<void> {
     const { trace } = this
     const { management } = device
+    const { pieces } = this.request
+    const seen = (memory: CpuMemory): CpuMemory =>
+      pieces === undefined ? memory : memoryInPieces(memory, pieces)
     if (trace === null) {
-      await startFlushAgent(side, management, device)
+      await startFlushAgent(seen(side), management, device)
       return
     }
     const watched: CpuMemory = {
@@ -139,7 +150,7 @@ export class HostInside {
         side.fence()
       },
     }
-    const agent = await startFlushAgent(watched, management, device)
+    const agent = await startFlushAgent(seen(watched), management, device)
     agent.onFlushed = (flushed) => trace.flushed(flushed)
   }
 

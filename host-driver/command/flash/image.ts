@@ -26,7 +26,7 @@ import {
 } from '../../../boards/flash/mcuboot.ts'
 import { HAL_BYTES, type PartKind, writePayload } from '../../../boards/flash/payload.ts'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
-import { FORMAT_VERSION } from '../../../firmware/medium/superblock.ts'
+import { FORMAT_VERSION, PIECES_VERSION } from '../../../firmware/medium/superblock.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import { several, wholeNumber } from '../base/arguments.ts'
 import { intoFile, writeAll } from '../base/into-file.ts'
@@ -178,7 +178,7 @@ async function create(
   ]
   const runtime = runtimeFor(options, bundle)
   if (runtime !== null) contents.push(['runtime', bytesOf(runtime)])
-  const formats = [FORMAT_VERSION, FORMAT_VERSION] as const
+  const formats = [FORMAT_VERSION, PIECES_VERSION] as const
   const purpose = { counter, targets: [board], formats, hal: halOf() }
   const bytes = writeImage(writePayload(purpose, contents), version, key)
   if (bytes.length > IMAGE_BYTES_MAX) {

@@ -136,7 +136,7 @@ function servesText({ refuses, readOnly }: RegionInfo): string {
 function regionLines(regions: readonly RegionInfo[]): string[] {
   const rows = regions.map((region) => [
     region.name,
-    region.kind,
+    region.pair ? 'pair' : region.kind,
     region.slots,
     region.capacity,
     region.copies,

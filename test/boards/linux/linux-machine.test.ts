@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import {
+  ARRANGE,
   BAD_COMMAND,
   COMMAND_WORDS,
   COMPARE,
@@ -111,7 +112,7 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       frames += emulated.ran.reduce((sum, ran) => sum + ran.frames.length, 0)
     }
     // Lists that came to nothing would agree, too.
-    for (let op = COPY; op <= GUARD; op++) {
+    for (let op = COPY; op <= ARRANGE; op++) {
       expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
       if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
     }

@@ -24,6 +24,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { openNvdimm } from '../../../boards/emulator/medium/nvdimm-file.ts'
 import {
   ARMED,
+  ARRANGE,
   BAD_COMMAND,
   CHECK,
   COMPARE,
@@ -468,6 +469,30 @@ describe.skipIf(noMachine !== null)(`the host's memory${because}`, () => {
     expect(await machine.run(lost, [COPY, HOST_SPACE, HERE, 64])).toEqual([1, DMA_FAILED])
     expect(await machine.run(lost, lost)).toEqual([2, DONE])
     expect(await machine.run([COMPARE, HOST_SPACE, HERE, 8])).toEqual([0, DMA_FAILED])
+  })
+
+  test('S1-M6: pieces of the host\u2019s memory are shown one behind the other', async () => {
+    const path = window('host')
+    truncateSync(path, 4 * PAGE)
+    const machine = await Machine.on(file(PAGE), `host=${path}`)
+    const table = (...pages: number[]): string =>
+      Buffer.from(new Uint32Array(pages).buffer).toString('latin1')
+    await machine.put(table(3, 1, 1, 1))
+    expect(await machine.run([ARRANGE, HERE, 0, 16])).toEqual([1, DONE])
+    await machine.put('across the edge')
+    expect(await machine.run([COPY, HERE, HOST_SPACE + PAGE - 7, 15])).toEqual([1, DONE])
+    const bytes = readFileSync(path)
+    expect(bytes.subarray(4 * PAGE - 7).toString()).toBe('across ')
+    expect(bytes.subarray(PAGE, PAGE + 8).toString()).toBe('the edge')
+    expect(await machine.run([COPY, HOST_SPACE + 2 * PAGE - 3, HERE, 4])).toEqual([0, BAD_COMMAND])
+    // A piece that leaves the file, and no table at all.
+    await machine.put(table(3, 2))
+    expect(await machine.run([ARRANGE, HERE, 0, 8])).toEqual([0, BAD_COMMAND])
+    expect(await machine.run([COPY, HOST_SPACE + PAGE - 7, HERE, 15])).toEqual([1, DONE])
+    expect(await machine.get(15)).toBe('across the edge')
+    expect(await machine.run([ARRANGE, HERE, 0, 0])).toEqual([1, DONE])
+    expect(await machine.run([COPY, HOST_SPACE + 4 * PAGE - 7, HERE, 7])).toEqual([1, DONE])
+    expect(await machine.get(7)).toBe('across ')
   })
 
   test('a window that is not there, or empty, is refused in words', () => {

@@ -152,6 +152,26 @@ test('S1-M1: a region that takes none is told once, and records go without', asy
   expect(() => region.persist(1, data, { guard: guardOf(data) })).toThrow(/takes no guards/)
 })
 
+test('S1-M1: unless it is said otherwise records have guards, where they are taken', async () => {
+  for (const takes of [true, false]) {
+    const said: string[] = []
+    const warn = (text: string): void => void said.push(text)
+    const way = await openWay('frames', { connect: { warn } })
+    ways.push(way)
+    await way.dpu.format()
+    const made = await way.dpu.provision({ name: 'orders', slots: 8, capacity: 100 })
+    const region = takes ? made : olderFirmware(made)
+    const data = dataOf(64, 1)
+    await region.persist(1, data).persisted
+    const batch = region.batch()
+    batch.persist(2, data)
+    await batch.commit()
+    const guard = takes ? judgedGuard(data) : undefined
+    for (const slot of [1, 2]) expect((await region.read(slot)).guard).toBe(guard)
+    expect(said.filter((text) => text.includes('guards'))).toEqual([])
+  }
+})
+
 /** The region, as a DPU tells of it whose firmware is from before. */
 function olderFirmware(region: Region): Region {
   Object.assign(region.info, { takesGuards: false })

@@ -4,10 +4,21 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { connect, PerdureError, RefusedError, type Region } from '../../../host-driver/index.ts'
+import { STAGING_TIMEOUT_US } from '../../../firmware/board/limits.ts'
+import {
+  connect,
+  PerdureError,
+  RefusedError,
+  type Region,
+  type Wire,
+} from '../../../host-driver/index.ts'
 import { dataOf } from '../../support/cards/test-card.ts'
 import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
 import { endpointOf, Network } from '../../support/peers/network.ts'
+
+/** Where a frame over IPv4 has its opcode, and that of a WRITE of several packets. */
+const OPCODE_AT = 42
+const WRITE_FIRST = 6
 
 const SEED = Number(process.env.SEED ?? 78)
 const ways: OpenWay[] = []
@@ -110,6 +121,64 @@ test('S1-M2: records are persisted into other regions, and copies written into p
   const shape = { name: 'more', slots: 8, capacity: 8, pair: true }
   expect(await codeOf(() => way.dpu.provision({ ...shape, fixedLength: true }))).toBe('REQUEST')
   expect(await codeOf(() => way.dpu.provision({ ...shape, placement: 'bypass' }))).toBe('REQUEST')
+})
+
+/** Another client's wire breaks behind the first packet of its WRITE A into record 3. */
+async function brokenInside(way: OpenWay): Promise<() => Promise<void>> {
+  const wire = way.room.addHost()
+  let isCut = false
+  let cut = (): void => {}
+  const behindIt = new Promise<void>((resolve) => {
+    cut = resolve
+  })
+  const send = (frame: Uint8Array): void => {
+    if (isCut) return
+    wire.send(frame)
+    isCut = frame[OPCODE_AT] === WRITE_FIRST
+    if (isCut) cut()
+  }
+  const broken: Wire = {
+    send,
+    onFrame: (callback) => wire.onFrame(callback),
+    now: () => wire.now(),
+    setTimer: (atUs, callback) => wire.setTimer(atUs, callback),
+    close: () => wire.close(),
+  }
+  const asked = { seed: SEED, peer: endpointOf(2), pathMtu: 256, reconnect: false } as const
+  const other = await connect(broken, asked)
+  const lost = (await other.openRegion('pairs')).writeCopies(3, dataOf(1000, 2)).catch(() => {})
+  await behindIt
+  await way.pass(1000)
+  return async () => {
+    await other.close()
+    await lost
+  }
+}
+
+describe('S1-M2: a client falls silent in the midst of a copy', () => {
+  test('a scan tells that, and checks the record when that is over', async () => {
+    const [way, region] = await opened('frames', 2)
+    await region.writeCopies(3, dataOf(1000, 1))
+    const close = await brokenInside(way)
+    const none = { lost: 0, unsettled: 0 }
+    expect(await way.dpu.scan('pairs')).toMatchObject({ checked: 7, underWay: 1, ...none })
+    await way.pass(STAGING_TIMEOUT_US + 1_000_000)
+    // Nobody has spoken to the card meanwhile.
+    expect(await way.dpu.scan('pairs')).toMatchObject({ checked: 8, underWay: 0, ...none })
+    const found = await region.readCopies(3)
+    expect(found).toMatchObject({ settled: true, record: { data: dataOf(1000, 1) } })
+    await close()
+  })
+
+  test('and others wait for it, and not for ever', async () => {
+    const [way, region] = await opened('frames', 2)
+    await region.writeCopies(3, dataOf(1000, 1))
+    const close = await brokenInside(way)
+    await region.writeCopies(3, dataOf(1000, 3))
+    const found = await region.readCopies(3)
+    expect(found).toMatchObject({ settled: true, record: { data: dataOf(1000, 3) } })
+    await close()
+  })
 })
 
 test('S1-M2: another DPU offers no pair region: copies are written where they lie', async () => {

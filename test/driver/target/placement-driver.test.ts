@@ -16,8 +16,10 @@ import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
 import { PcieDevice } from '../../../host-driver/card/device.ts'
 import {
   connect,
+  cpuInPieces,
   type Dpu,
   type FlushAgent,
+  memoryInPieces,
   OutcomeUnknown,
   probePlacement,
   RefusedError,
@@ -83,6 +85,83 @@ async function restart(local: LocalDpu): Promise<void> {
   await local.dpu.powerOn()
 }
 
+describe('S1-M6: a target whose memory lies in pieces', () => {
+  const PIECES = [
+    { at: 0x20000, bytes: 0x2000 },
+    { at: 0x3000, bytes: 0x1000 },
+    { at: 0x10000, bytes: 0x8000 },
+  ]
+
+  /** Registers the pieces, as a target does that has just started. */
+  async function inPieces({ hostSide, port }: LocalDpu, dpu: Dpu, pieces = PIECES): Promise<void> {
+    const device = await PcieDevice.open(port!, { seed: 5 })
+    expect(await dpu.host.statePieces(pieces)).toEqual(pieces)
+    const { placement } = await probePlacement(cpuInPieces(hostSide!, pieces), dpu.host)
+    if (placement === 'bypass') return
+    await startFlushAgent(memoryInPieces(hostSide!, pieces), dpu.host, device)
+  }
+
+  test.each([
+    ['bypass', DDIO_OFF],
+    ['through', DDIO_ON],
+  ] as const)(
+    '%s: every record is durable in it when it is said to be',
+    async (placement, platform) => {
+      const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform })
+      const local = await openPart({ host })
+      const dpu = await connect(local.wire, { seed: 3 })
+      await dpu.format()
+      await inPieces(local, dpu)
+      const region = await dpu.provision({ name: 'orders', slots: 10, capacity: 1000, placement })
+      // Records 3 and 7 lie across edges of pages, and so of pieces.
+      for (let i = 0; i < 10; i++) {
+        await region.persist(i, record(1000, i)).persisted
+        local.dpu.powerCut({ strategy: 'none' })
+        await local.dpu.powerOn()
+        await dpu.reconnect()
+        expect((await region.read(i)).data, `record ${i}`).toEqual(record(1000, i))
+        await expect(probePlacement(local.hostSide!, dpu.host)).rejects.toMatchObject({
+          fault: 'PIECES',
+        })
+        const swapped = [PIECES[1]!, PIECES[0]!, PIECES[2]!]
+        await expect(dpu.host.statePieces(swapped)).rejects.toMatchObject({ fault: 'PIECES' })
+        await inPieces(local, dpu)
+      }
+      await dpu.close()
+    },
+  )
+
+  test('the CPU is asked for each run of bytes in its piece, in their order', () => {
+    const asked: [string, number, number][] = []
+    const cpu = {
+      statesAdr: true,
+      load: (at: number, length: number) => {
+        asked.push(['load', at, length])
+        return { bytes: at === 0x3000 ? null : new Uint8Array(length).fill(at >> 12), ns: 7 }
+      },
+      evict: (at: number, length: number) => void asked.push(['evict', at, length]),
+      clean: (at: number, length: number) => void asked.push(['clean', at, length]),
+      fence: () => {},
+    }
+    const [seen, memory] = [cpuInPieces(cpu, PIECES), memoryInPieces(cpu, PIECES)]
+    memory.clean(0x1f00, 0x1300)
+    seen.evict(0x2ff0, 0x20)
+    expect(asked.splice(0)).toEqual([
+      ['clean', 0x21f00, 0x100],
+      ['clean', 0x3000, 0x1000],
+      ['clean', 0x10000, 0x200],
+      ['evict', 0x3ff0, 0x10],
+      ['evict', 0x10000, 0x10],
+    ])
+    expect(seen.load(0x2ff0, 0x20).bytes).toEqual(
+      Uint8Array.from({ length: 0x20 }, (_, i) => (i < 0x10 ? 3 : 0x10)),
+    )
+    expect(seen.load(0x1ff0, 0x20)).toEqual({ bytes: null, ns: 14 })
+    expect(memory.load(0, 8).bytes).toEqual(new Uint8Array(8).fill(0x20))
+    expect(() => memory.clean(0xaff0, 0x20)).toThrow(RangeError)
+  })
+})
+
 test.each([
   ['bypass', DDIO_OFF],
   ['through', DDIO_ON],
@@ -141,6 +220,40 @@ for (const [platform, mechanism] of [
     expect((await region.read(0)).data).toEqual(record(100, 3))
   })
 }
+
+describe.each([
+  ['bypass', DDIO_OFF],
+  ['through', DDIO_ON],
+] as const)('S1-M5: %s: bytes', (placement, platform) => {
+  test('registered write-persist are durable by every store, when it is done', async () => {
+    const { local, dpu } = await bench(platform)
+    const shape = { name: 'bytes', length: 65536, placement, writePersist: true }
+    const bytes = await dpu.provisionBytes(shape)
+    const long = record(20_000, 2)
+    await Promise.all([
+      bytes.write(0, record(100, 1)),
+      bytes.write(4096, long),
+      bytes.atomicWrite(32_768, record(8, 3)),
+    ])
+    await restart(local)
+    await dpu.reconnect()
+    expect(await bytes.read(0, 100)).toEqual(record(100, 1))
+    expect(await bytes.read(4096, long.length)).toEqual(long)
+    expect(await bytes.read(32_768, 8)).toEqual(record(8, 3))
+  })
+
+  test('are durable behind FLUSH', async () => {
+    const { local, dpu } = await bench(platform)
+    const bytes = await dpu.provisionBytes({ name: 'bytes', length: 65536, placement })
+    const long = record(20_000, 2)
+    const written = bytes.write(4096, long)
+    await bytes.flush(4096, long.length)
+    await written
+    await restart(local)
+    await dpu.reconnect()
+    expect(await bytes.read(4096, long.length)).toEqual(long)
+  })
+})
 
 test('P2-27: through: many records are under way at once, and each is acknowledged', async () => {
   const { region, agent } = await bench(DDIO_ON)

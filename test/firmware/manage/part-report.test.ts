@@ -56,7 +56,7 @@ const { content: SERVED, second: SECOND } = (() => {
 
 function newer(): Uint8Array {
   const content = SERVED.slice()
-  for (const page of [0, 4096]) content[page + 24] = 4
+  for (const page of [0, 4096]) content[page + 24] = 5
   return content
 }
 

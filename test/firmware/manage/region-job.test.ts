@@ -188,6 +188,28 @@ describe('a region of many slots', () => {
     expect(card.tryProvision({ ...LARGE, slots: 101 }).fault).toBe('REGION_EXISTS')
   })
 
+  it.each(['made', 'cleared'])('R1-A3: whoever asks for another one helps what is %s', (what) => {
+    const card = new TestCard(1 << 19).format()
+    const large = { ...LARGE, slots: 600 }
+    if (what === 'cleared') {
+      card.provision(large)
+      expect(remove(card, 'large')).toBe('PASS')
+      card.now += 1000
+      card.idle()
+    } else expect(card.tryProvision(large).fault).toBe('UNDER_WAY')
+    // Nobody calls the card in idle time: each time it is asked a slice is done, and it ends.
+    const [, began, total] = underWay(card)
+    for (let done = began; underWay(card)[2] === total; ) {
+      expect(card.tryProvision({ name: 'other' }).fault).toMatch(/^(UNDER_WAY|PASS)$/)
+      const [, now, all] = underWay(card)
+      // It is over, or the other one has begun.
+      if (all === total) expect(now).toBeGreaterThan(done)
+      done = now
+    }
+    expect(card.provision({ name: 'other' }).id).toBe(2)
+    expect(underWay(card)[0]).toBe(0)
+  })
+
   it('R1-A3: what a medium refuses ends it, is said once, and leaves nothing', () => {
     const card = new TestCard().format()
     const blank = card.nvdimm.durable.slice(0, 12288)

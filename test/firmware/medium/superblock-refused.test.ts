@@ -48,7 +48,7 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
         else page.set(random(PAGE_BYTES, 3))
       }),
   ],
-  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 4, true))],
+  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 5, true))],
   [
     'a newer version under a check code that is not ours',
     'NEWER',
@@ -59,7 +59,7 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
     'NEWER',
     () =>
       changed((page, i) => {
-        if (i === 0) setVersion(page, 4, false)
+        if (i === 0) setVersion(page, 5, false)
         else page.set(random(PAGE_BYTES, 3))
       }),
   ],
@@ -88,6 +88,8 @@ const FORGED: readonly (readonly [string, number, number])[] = [
   ['a part of half a page more', 64, PART_BYTES + 2048],
   ['a region with a mark that means nothing', 640 + 96, 0x80],
   ['a region in a place that is none', 640 + 96, 3],
+  ['a piece, in a version that has none', 124, 1],
+  ['the version that has pieces, and none', 24, 4],
   ['an identity that was never given', 640 + 32, 2],
   ['a region of an unknown kind', 640 + 36, 7],
   ['a region of no slots', 640 + 40, 0],

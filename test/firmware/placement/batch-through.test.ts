@@ -447,6 +447,22 @@ describe('S1-M5: order on its queue pair', () => {
     expect(card.read(qp, region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 77))
   })
 
+  test('so does a plain WRITE of one, and then it waits for its own bells', () => {
+    const made = through()
+    const { card, region, qp } = made
+    send(made, recordsOf(upTo(20)))
+    const { psn } = qp
+    const late = writeFrames(qp, region, 0, dataOf(64, 77), { vaHigh: 19 })
+    expect(lines(card.serve(...late), psn)).toEqual([RNR])
+    expect(only(run(made))).toMatchObject({ said: 'durable', durable: upTo(20) })
+    expect(card.read(card.connect(4096, 0, 99), region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 20))
+    for (let i = 0; i < 3; i++) {
+      card.serve(...late)
+      run(made)
+    }
+    expect(card.read(card.connect(4096, 0, 98), region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 77))
+  })
+
   test('also while some of the batch is to come: that goes on afterwards, under one status', () => {
     const made = through()
     const { card, region, qp } = made

@@ -8,9 +8,10 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { cut, imageCount, images, type Nvdimm } from '../../../boards/emulator/index.ts'
 import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
+import { STAGING_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
-import { putU32 } from '../../../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { readSlotImage } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
@@ -187,6 +188,43 @@ describe('S1-M2: what the card makes equal beside a client', () => {
     }
     one.card.serve(frames.at(-1)!)
     expect(copiesOf(one, one.qp, 1)[0]).toBe('4')
+  })
+
+  test.each([
+    [2, 0],
+    [2, 1],
+    [3, 2],
+  ])('tells it from those that were looked at: of %i copies, copy %i', (copies, copy) => {
+    const one = pairSetting(copies, 1000, 256)
+    for (let c = 0; c < copies; c++) {
+      one.card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 3, dataOf(900, 3))))
+    }
+    const gone = { ...one, qp: one.card.connect(256) }
+    const frames = copyFrames(gone, 1, copy, imageOf(one, 1, 4, dataOf(900, 4)))
+    one.card.serve(...frames.slice(0, 2))
+    const looked = (): Record<string, number> => {
+      const body = one.card.scan(one.region.id)
+      const { SCAN_NEXT: next, SCAN_CHECKED: checked, SCAN_UNDER_WAY: underWay } = mad
+      const repaired = u32(body, mad.SCAN_REPAIRED)
+      return {
+        next: u32(body, next),
+        checked: u32(body, checked),
+        underWay: u32(body, underWay),
+        repaired,
+      }
+    }
+    for (let look = 0; look < 2; look++) {
+      expect(looked()).toEqual({ next: 3, checked: 2, underWay: 1, repaired: 0 })
+    }
+    expect(copiesOf(one, one.qp, 1)[copy]).toBe('torn')
+    // Its client is never heard of again.
+    one.card.now += STAGING_TIMEOUT_US + 1
+    one.card.idle()
+    one.card.serve()
+    const repaired = copiesOf(one, one.card.connect(), 1)[copy] === 'torn' ? 1 : 0
+    expect(looked()).toEqual({ next: 3, checked: 3, underWay: 0, repaired })
+    const whole = Array.from({ length: copies }, () => '3')
+    expect(copiesOf(one, one.card.connect(), 1)).toEqual(whole)
   })
 
   test('takes a torn copy for torn when its message ended with its queue pair', () => {

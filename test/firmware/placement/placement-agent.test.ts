@@ -8,12 +8,16 @@ import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import { createProof, rightsOf } from '../../../firmware/commit/proof.ts'
 import { QUEUE_ERROR, TYPE_AGENT } from '../../../firmware/host/queue-info.ts'
 import {
+  FLUSH_PERSISTENT,
   HOST_DATA_AT,
   HOST_PROBE_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
+  WRITE_PERSIST,
+  WRITE_PERSIST_REGION,
 } from '../../../firmware/medium/region.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
@@ -172,9 +176,15 @@ describe('regions in the host’s memory', () => {
     }
   })
 
-  test('through its caches take no plain WRITE that would have to be durable', () => {
-    const { card } = placed(DDIO_ON)
-    expect(card.tryProvision({ ...bytes, placement: PLACEMENT_THROUGH }).fault).toBe('REQUEST')
+  test('through its caches are granted as past them', () => {
+    for (const flags of [0, WRITE_PERSIST_REGION]) {
+      const [through, bypass] = [PLACEMENT_THROUGH, PLACEMENT_BYPASS].map((proven) =>
+        rightsOf({ ...createProof(), proven }, { kind: mad.KIND_BYTES, flags, placement: proven }),
+      )
+      expect(through).toBe(bypass)
+      const durable = FLUSH_PERSISTENT | (flags === 0 ? 0 : WRITE_PERSIST)
+      expect(through! & (FLUSH_PERSISTENT | WRITE_PERSIST)).toBe(durable)
+    }
   })
 
   test('are not served on a host whose memory is smaller than they are', () => {

@@ -24,12 +24,7 @@ import {
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
-import {
-  HOST_DATA_AT,
-  PLACEMENT_BYPASS,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-} from '../../../firmware/medium/region.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS, PLACEMENT_LOCAL } from '../../../firmware/medium/region.ts'
 import { DATA_AT, LANES_AT } from '../../../firmware/medium/superblock.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -541,14 +536,6 @@ describe('a region of bytes in the host’s memory', () => {
     expect(card.read(card.connect(), region, 0, 0, 256)).toEqual(dataOf(256, 1))
     believe(card, PLACEMENT_BYPASS)
     expect(written()).toEqual([0x1f])
-  })
-
-  test('bytes through the caches are not to be had write-persist: no ACK waits for a host', () => {
-    const { card } = placed(DDIO_ON)
-    const shape = { kind: mad.KIND_BYTES, length: 4096, placement: PLACEMENT_THROUGH }
-    const flags = WRITE_PERSIST_REGION
-    expect(card.tryProvision({ ...shape, name: 'one', flags }).fault).toBe('REQUEST')
-    expect(card.tryProvision({ ...shape, name: 'one' }).fault).toBe('PASS')
   })
 })
 

@@ -114,23 +114,23 @@ for (const [name, platform] of PLATFORMS) {
       }
     })
 
-    test('P2-5: a plain WRITE of a record is acknowledged when durable, or refused', () => {
+    test('P2-5: a plain WRITE of a record is acknowledged when it is durable', () => {
       const made = placed(platform)
       const { qp, region } = made
       const data = dataOf(64, 1)
-      const sent = serve(made, ...writeFrames(qp, region, 0, data))
+      const frames = writeFrames(qp, region, 0, data)
+      let sent = serve(made, ...frames)
+      // No acknowledgement waits for a host: the packet comes again.
+      if (name === 'through') {
+        expect(sent.at(-1)!.syndrome).toBe(0x2c)
+        sent = serve(made, ...frames)
+      }
       const last = sent.at(-1)!
       cutPower(made, { random: new Random(SEED), strategy: 'none' })
       const next = restarted(made)
       const found = next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)
-      if (name === 'through') {
-        // No acknowledgement of the transport waits for a host.
-        expect(last.syndrome).toBe(0x63)
-        expect(found).toEqual(new Uint8Array(64))
-      } else {
-        expect(last.syndrome).toBe(0x1f)
-        expect(found).toEqual(data)
-      }
+      expect(last.syndrome).toBe(0x1f)
+      expect(found).toEqual(data)
     })
 
     test('P1-21, P1-24: a copy on a bad line is made whole from the other one', () => {

@@ -135,7 +135,7 @@ describe('a record through the host’s caches', () => {
     expect(acks(later)[0]).toMatchObject({ firstPsn: psn, lastPsn: psn })
   })
 
-  test('X-1: a confirmation waits for the CPU, and FLUSH, which cannot, is refused', () => {
+  test('X-1: a confirmation waits for the CPU, and so does FLUSH', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
@@ -144,7 +144,10 @@ describe('a record through the host’s caches', () => {
     expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
     expect(card.serve(send!).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
-    expect(card.serve(flushFrame(qp, region))[0]!.syndrome).toBe(0x62)
+    const flush = flushFrame(qp, region)
+    expect(card.serve(flush).map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    work(card, made.agent!)
+    expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
   })
 
   test('P2-24: the persist-ACK says that the CPU made it durable, and says so again', () => {
@@ -799,7 +802,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     expect(card.serve(...frames).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
   })
 
-  test('bytes that lie in the host’s cache are never confirmed: NAK 0x63', () => {
+  test('bytes that lie in the host’s cache are not confirmed before a FLUSH: NAK 0x63', () => {
     for (const atomic of [false, true]) {
       const { card, qp, cached } = mixed()
       const { psn } = qp

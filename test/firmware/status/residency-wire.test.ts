@@ -1237,6 +1237,42 @@ test('no bytes: there is nothing to tell of them, and nothing is associated', ()
   expect(one.told()).toEqual([])
 })
 
+describe('P5-17: an ASSOCIATE that is refused', () => {
+  const NO_SIZE = { criteria: true, leastLog2: 15, mostLog2: 14 } as const
+
+  test.each([
+    ['is of no bytes', {}, 0],
+    ['holds no size', NO_SIZE, null],
+    ['holds no size, and wishes for one', { ...NO_SIZE, blockSizeLog2: 12, current: true }, null],
+  ] as const)('leaves nothing of one before it: it %s', (_, fields, length) => {
+    const one = new Responder([0])
+    const range = length === null ? one.range : { ...one.range, length }
+    expect(answersOf(one.associate())).toEqual(['granted 2^12, in force'])
+    one.unmap(0)
+    expect(one.told()).toEqual(['change 0 not'])
+    // Also what was collected, and not told yet.
+    one.map(0)
+    expect(answersOf(one.associate(fields, range))).toEqual(['refused 2^0'])
+    one.map(1)
+    expect(one.told()).toEqual([])
+    expect(answersOf(one.propose({ blockSizeLog2: 12 }))).toEqual(['refused 2^0'])
+    expect(answersOf(one.associate())).toEqual(['granted 2^12, in force'])
+    one.unmap(1)
+    expect(one.told()).toEqual(['change 1 not'])
+  })
+
+  test('leaves those of other regions, and of other queue pairs', () => {
+    const one = new Responder([0])
+    one.associate()
+    const other = one.card.connect(4096)
+    one.card.serve(associateFrame(other, one.range, { blockSizeLog2: 12, optIn: true }))
+    const sent = one.card.serve(associateFrame(other, one.range, NO_SIZE))
+    expect(answersOf(sent)).toEqual(['refused 2^0'])
+    one.unmap(0)
+    expect(one.told()).toEqual(['change 0 not'])
+  })
+})
+
 describe('nothing is left behind', () => {
   /** Associates the region on that many queue pairs; how many were granted. */
   function associateMany(one: Responder, count: number): TestPeer[] {

@@ -134,8 +134,8 @@ static const char *find(struct endpoint *endpoint, const char *address, const ch
 	return why;
 }
 
-const char *endpoint_open(struct endpoint *endpoint, const char *address, const char *port,
-			  int *refused)
+const char *endpoint_connect(struct endpoint *endpoint, const char *address, const char *port,
+			     int *refused)
 {
 	struct rdma_conn_param wanted = { .responder_resources = 16,
 					  .initiator_depth = 16,
@@ -161,6 +161,16 @@ const char *endpoint_open(struct endpoint *endpoint, const char *address, const 
 		return "the DPU rejected the connection";
 	}
 	endpoint->connected = true;
+	return NULL;
+}
+
+const char *endpoint_open(struct endpoint *endpoint, const char *address, const char *port,
+			  int *refused)
+{
+	const char *why = endpoint_connect(endpoint, address, port, refused);
+
+	if (why != NULL)
+		return why;
 	return read_region(&endpoint->region, &endpoint->id->event->param.conn);
 }
 

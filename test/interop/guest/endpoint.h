@@ -78,6 +78,10 @@ struct request {
 const char *endpoint_open(struct endpoint *endpoint, const char *address, const char *port,
 			  int *refused);
 
+/* Likewise, to a port whose answer says nothing of the region that this client would know. */
+const char *endpoint_connect(struct endpoint *endpoint, const char *address, const char *port,
+			     int *refused);
+
 /* Says goodbye and frees everything. Harmless on one that was never opened. */
 void endpoint_close(struct endpoint *endpoint);
 

@@ -8,7 +8,13 @@
  *   verbs-client losses ADDRESS PORT FROM ROUNDS requests|answers|both
  *                                                         rounds while frames of these are lost
  *   verbs-client stream ADDRESS PORT                      WRITE and FLUSH until the power goes
+ *   verbs-client persisted ADDRESS PORT                   WRITE alone until the power goes
+ *   verbs-client copies ADDRESS PORT PAIRS RECORD...      writes records of a pair region
+ *   verbs-client copies-stream ADDRESS PORT PAIRS ROUNDS  on and on over a few records
+ *   verbs-client look ADDRESS PORT PAIRS SLOTS            reads every copy
  *   verbs-client check ADDRESS PORT AT:LENGTH:TAG...      reads back and compares
+ *
+ * PAIRS is RKEY:REGION:KEY:COPIES:CAPACITY (slot.h), RECORD is SLOT:SEQUENCE:BYTES (copies.c).
  *
  * Exit code: 0 if every step went as it must, 1 if not, 2 for a wrong command line.
  */
@@ -19,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slot.h"
 #include "steps.h"
 
 int failures;
@@ -122,6 +129,25 @@ static void check(const char *address, const char *port, char *const *places, in
 	endpoint_close(&endpoint);
 }
 
+/* What is about a pair region; false for a wrong command line. */
+static bool try_pairs(const char *mode, int count, char **arguments)
+{
+	const char *address = arguments[2], *port = arguments[3];
+	struct pairs pairs;
+
+	if (count < 6 || !read_pairs(&pairs, arguments[4]))
+		return false;
+	if (strcmp(mode, "copies") == 0)
+		write_copies(address, port, &pairs, arguments + 5, count - 5);
+	else if (strcmp(mode, "copies-stream") == 0)
+		stream_copies(address, port, &pairs, (uint32_t)strtoul(arguments[5], NULL, 0));
+	else if (strcmp(mode, "look") == 0)
+		look_at_copies(address, port, &pairs, (uint32_t)strtoul(arguments[5], NULL, 0));
+	else
+		return false;
+	return true;
+}
+
 int main(int count, char **arguments)
 {
 	const char *mode = count > 3 ? arguments[1] : "";
@@ -135,9 +161,11 @@ int main(int count, char **arguments)
 			   (uint32_t)strtoul(arguments[5], NULL, 0), arguments[6]);
 	else if (strcmp(mode, "stream") == 0 && count == 4)
 		try_stream(arguments[2], arguments[3]);
+	else if (strcmp(mode, "persisted") == 0 && count == 4)
+		try_persisted(arguments[2], arguments[3]);
 	else if (strcmp(mode, "check") == 0)
 		check(arguments[2], arguments[3], arguments + 4, count - 4);
-	else
+	else if (!try_pairs(mode, count, arguments))
 		return 2;
 	return failures == 0 ? 0 : 1;
 }

@@ -49,4 +49,24 @@ void try_losses(const char *address, const char *port, uint64_t from, uint32_t r
 /* Writes and flushes all of the region, piece by piece; it is to be cut off meanwhile. */
 void try_stream(const char *address, const char *port);
 
+/*
+ * Writes all of a region, piece by piece, and flushes nothing: a region that is registered
+ * write-persist. It is to be cut off meanwhile. Each piece is announced when its WRITE has ended.
+ */
+void try_persisted(const char *address, const char *port);
+
+struct pairs;
+
+/* Writes records of a pair region, each in every copy. */
+void write_copies(const char *address, const char *port, const struct pairs *pairs,
+		  char *const *records, int count);
+
+/* Writes so many, on and on over a few places. */
+void stream_copies(const char *address, const char *port, const struct pairs *pairs,
+		   uint32_t rounds);
+
+/* Reads every copy of the first so many records, and says what it is. */
+void look_at_copies(const char *address, const char *port, const struct pairs *pairs,
+		    uint32_t slots);
+
 #endif

@@ -1,8 +1,10 @@
 /*
- * A stream of WRITEs, each with its FLUSH, until the DPU's power goes.
+ * A stream of WRITEs, each with its FLUSH, until the DPU's power goes; and one without any FLUSH,
+ * into a region that is registered write-persist, whose acknowledgements wait for durability.
  *
- * Invariant: what is announced as durable was flushed with success, whatever became of the
- * rest; no place of the region is written twice, so nothing overwrites what was announced.
+ * Invariant: what is announced as durable was flushed with success, or its WRITE has ended there,
+ * whatever became of the rest; no place of the region is written twice, so nothing overwrites what
+ * was announced.
  */
 
 #include <string.h>
@@ -35,6 +37,44 @@ static int post_round(struct endpoint *endpoint, uint32_t round)
 	if (endpoint_post(endpoint, &write) != 0 || endpoint_post(endpoint, &flush) != 0)
 		return -1;
 	return endpoint_post(endpoint, &scratch);
+}
+
+static int post_write(struct endpoint *endpoint, uint32_t round)
+{
+	uint32_t at = (round % (2 * ROUNDS)) * BYTES;
+	struct request write = { .operation = WRITE,
+				 .offset = (uint64_t)round * BYTES,
+				 .length = BYTES,
+				 .at = at };
+
+	pattern(endpoint->source + at, BYTES, round);
+	return endpoint_post(endpoint, &write);
+}
+
+void try_persisted(const char *address, const char *port)
+{
+	struct endpoint endpoint;
+	struct ibv_wc completion;
+	uint32_t posted = 0, done = 0, rounds;
+
+	if (!open_for(&endpoint, address, port, "stream of WRITE"))
+		return;
+	rounds = (uint32_t)(endpoint.region.size / BYTES);
+	while (done < rounds) {
+		while (posted < rounds && posted < done + ROUNDS) {
+			if (post_write(&endpoint, posted) != 0)
+				break;
+			posted++;
+		}
+		if (!endpoint_wait_for(&endpoint, &completion, SILENCE_MS) ||
+		    completion.status != IBV_WC_SUCCESS)
+			break;
+		say_durable((uint64_t)done * BYTES, BYTES, done);
+		done++;
+	}
+	step(done < rounds ? NULL : "it was over before the power went",
+	     "stream of WRITE, %u completed", done);
+	endpoint_close(&endpoint);
 }
 
 void try_stream(const char *address, const char *port)

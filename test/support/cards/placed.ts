@@ -97,19 +97,25 @@ export function place(card: TestCard, seen: number, adr: boolean, number: Uint8A
   })
 }
 
-/** Says that the probe has shown `seen`, whatever the platform is like. */
-export function believe(card: TestCard, seen: number): void {
+/**
+ * Says that the probe has shown `seen`, whatever the platform is like. `probeAt`: where its page
+ * lies in the host's memory.
+ */
+export function believe(card: TestCard, seen: number, probeAt: number = HOST_PROBE_AT): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
-  place(card, seen, true, card.host!.load(HOST_PROBE_AT, 8).bytes!)
+  place(card, seen, true, card.host!.load(probeAt, 8).bytes!)
 }
 
 /** The flush agent of a card whose placement is proven, attached at once. */
 export function attachedAgent(
   card: TestCard,
   queues: RawAgentQueues = new RawAgentQueues(queueHostOf(card)),
+  memory: AgentMemory = hostSideOf(card),
 ): Agent {
-  const agent = new Agent(card, queues)
-  agent.begin(u32(tellAgent(card, mad.AGENT_ATTACH, queues.sendQueue), mad.AGENT_FIRST_REQUEST))
+  const agent = new Agent(card, queues, memory)
+  const { sendQueue } = queues
+  const answer = tellAgent(card, mad.AGENT_ATTACH, sendQueue, memory)
+  agent.begin(u32(answer, mad.AGENT_FIRST_REQUEST))
   return agent
 }
 
@@ -126,7 +132,7 @@ export class Agent extends FlushAgent {
     const control = {
       attachAgent: () => Promise.reject(new Error('attached already')),
       detachAgent: async () => {
-        tellAgent(card, mad.AGENT_DETACH, queues.sendQueue)
+        tellAgent(card, mad.AGENT_DETACH, queues.sendQueue, memory)
       },
     }
     super(memory, control, over)
@@ -135,10 +141,15 @@ export class Agent extends FlushAgent {
 }
 
 /** The AGENT call with the number that the probe has left. */
-export function tellAgent(card: TestCard, action: number, sendQueue: number): Uint8Array {
+export function tellAgent(
+  card: TestCard,
+  action: number,
+  sendQueue: number,
+  memory: AgentMemory = hostSideOf(card),
+): Uint8Array {
   return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
     body[mad.AGENT_ACTION] = action
-    body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
+    body.set(memory.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
     putU32(body, mad.AGENT_QUEUE, sendQueue)
   })
 }

@@ -14,7 +14,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { type Version, writeImage } from '../../../boards/flash/mcuboot.ts'
 import { type PartKind, writePayload } from '../../../boards/flash/payload.ts'
-import { FORMAT_VERSION } from '../../../firmware/medium/superblock.ts'
+import { FORMAT_VERSION, PIECES_VERSION } from '../../../firmware/medium/superblock.ts'
 import { halOf } from '../../../host-driver/command/flash/image.ts'
 import { PATIENCE_MS } from '../run/patience.ts'
 import { ROOT } from '../source/sources.ts'
@@ -126,7 +126,7 @@ ${perdured}`,
       ['signature', new Uint8Array(sign(null, bytes, this.key))],
     ]
     if (runtime !== undefined) parts.push(['runtime', runtime])
-    const formats = [FORMAT_VERSION, FORMAT_VERSION] as const
+    const formats = [FORMAT_VERSION, PIECES_VERSION] as const
     const purpose = { counter: 0, targets: [BOARD], formats, hal: halOf() }
     return writeImage(writePayload(purpose, parts), version, this.key)
   }

@@ -17,6 +17,7 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { guardOf } from '../../../boards/software/guard.ts'
 import {
+  ARRANGE,
   AUX,
   COMMAND_WORDS,
   COMMANDS_AT,
@@ -37,13 +38,16 @@ import {
   TRANSMIT,
   TRANSMIT_AT,
 } from '../../../firmware/board/hal.ts'
-import { FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
+import { FRAME_STRIDE_BYTES, PAGE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 
 /** Bytes of the part, and of each window. */
 const SPACE = 65_536
 /** Bytes at PRIVATE_AT that the lists use, most of the time. */
 const SCRATCH = 16_384
+/** Entries of tables for ARRANGE, 8 bytes each, where no list stores on purpose. */
+const TABLES_AT = PRIVATE_AT + SCRATCH + 4096
+const TABLES = 64
 
 interface List {
   /** What `run` is called with. */
@@ -111,6 +115,12 @@ export class Drawing {
     const packets = new Uint8Array(MEMORY_BYTES)
     packets.set(filled(SCRATCH), PRIVATE_AT)
     packets.set(filled(256), MEMORY_BYTES - 256)
+    // Behind what commands store to, but for those that go anywhere.
+    const tables = new Uint32Array(packets.buffer, TABLES_AT, 2 * TABLES)
+    for (let i = 0; i < tables.length; i += 2) {
+      tables[i] = random.below(SPACE / PAGE_BYTES)
+      tables[i + 1] = 1 + random.below(3)
+    }
     for (let i = 0; i < TRANSMIT_FRAMES; i++) {
       packets.set(this.pick(frames), TRANSMIT_AT + i * FRAME_STRIDE_BYTES)
     }
@@ -150,7 +160,7 @@ export class Drawing {
   private command(words: Float64Array): void {
     const { random } = this
     const length = this.length()
-    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10, GUARD])
+    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10, GUARD, ARRANGE])
     words[FROM] = this.address(length)
     words[TO] = this.address(length)
     words[LENGTH] = length
@@ -169,6 +179,7 @@ export class Drawing {
       if (random.chance(0.05)) words[this.pick([FROM, AUX])] = this.address(16)
     }
     if (op === GUARD) this.guard(words)
+    if (op === ARRANGE) this.arrange(words)
     if (random.chance(0.03)) this.spoil(words)
   }
 
@@ -179,6 +190,15 @@ export class Drawing {
     words[FROM] = this.pick([NVDIMM_SPACE, HOST_SPACE, PRIVATE_AT]) + 64 + 128 * random.below(64)
     words[LENGTH] = length
     words[AUX] = random.chance(0.1) ? random.below(4) : guardOf(new Uint8Array(length))
+  }
+
+  /** Most are tables of the beginning, of which many cannot be, or of no pieces. */
+  private arrange(words: Float64Array): void {
+    const { random } = this
+    words[FROM] = TABLES_AT + 8 * random.below(TABLES)
+    words[LENGTH] = random.chance(0.2) ? 0 : 8 * (1 + random.below(4))
+    if (random.chance(0.1)) words[FROM] = this.address(64)
+    if (random.chance(0.05)) words[LENGTH] = random.below(200)
   }
 
   private spoil(words: Float64Array): void {

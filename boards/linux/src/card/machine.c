@@ -15,6 +15,7 @@ enum {
   OPERAND_BYTES = 16,
   CODE_BYTES = crypto_shorthash_siphashx24_BYTES,
   KEY_BYTES = crypto_shorthash_siphashx24_KEYBYTES,
+  PIECE_BYTES = 2 * (int)sizeof(uint32_t),
   SPACE_SHIFT = 48,
   COMMAND_BYTES = HAL_COMMAND_WORDS * (int)sizeof(double),
 };
@@ -267,9 +268,24 @@ static int flush(struct machine *machine, const struct command *command) {
   return HAL_DONE;
 }
 
+/* The table is taken as it stands; nothing looks at it later. */
+static int arrange(struct machine *machine, const struct command *command) {
+  uint32_t table[2 * HAL_HOST_PIECES], length;
+  struct place from;
+  if (!is_length(command->length, &length) || length % PIECE_BYTES != 0) return HAL_BAD_COMMAND;
+  if (length > sizeof table) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &from) || from.space != PACKETS) {
+    return HAL_BAD_COMMAND;
+  }
+  if (from.offset % PIECE_BYTES != 0) return HAL_BAD_COMMAND;
+  memcpy(table, from.at, length);
+  bool shown = window_arrange(&machine->host, table, length / PIECE_BYTES);
+  return shown ? HAL_DONE : HAL_BAD_COMMAND;
+}
+
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_GUARD) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_ARRANGE) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -281,6 +297,7 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_FETCH_ADD:
     case HAL_COMPARE_SWAP: return atomic(machine, command);
     case HAL_GUARD: return guard(machine, command);
+    case HAL_ARRANGE: return arrange(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }

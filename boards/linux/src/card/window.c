@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hal.h"
 #include "memory/guard.h"
 
 enum { WORD_BYTES = 8 };
@@ -101,12 +102,14 @@ bool window_map(struct window *window, int descriptor, uint64_t at, size_t bytes
   }
   window->live = live;
   window->bytes = bytes;
+  window->whole = bytes;
   return guard_cover(live, bytes, fault);
 }
 
 bool window_open(struct window *window, const char *where, struct fault *fault) {
   char path[PATH_MAX];
   memset(window, 0, sizeof *window);
+  window->descriptor = -1;
   window->device = strncmp(where, "pci:", 4) == 0;
   if (window->device) {
     if (!resource_path(where, path, sizeof path, fault)) return false;
@@ -117,8 +120,8 @@ bool window_open(struct window *window, const char *where, struct fault *fault) 
   if (descriptor < 0) {
     return fault_set(fault, "cannot open the window %s: %s", path, strerror(errno));
   }
+  window->descriptor = descriptor;
   bool mapped = map_all(window, descriptor, path, fault);
-  close(descriptor);
   if (!mapped) window_close(window);
   return mapped;
 }
@@ -127,5 +130,55 @@ void window_close(struct window *window) {
   if (window->live != NULL) guard_uncover(window->live);
   reserve_release(&window->place);
   reserve_release(&window->stage_place);
+  if (window->descriptor >= 0) close(window->descriptor);
   memset(window, 0, sizeof *window);
+  window->descriptor = -1;
+}
+
+/* Bytes of the pieces; 0 if there can be no such pieces. */
+static uint64_t bytes_of_pieces(const struct window *window, const uint32_t *table,
+                                uint32_t count) {
+  uint64_t limit = window->whole / HAL_PAGE_BYTES, pages = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t from = table[2 * i], end = from + table[2 * i + 1];
+    if (end == from || end > limit) return 0;
+    for (uint32_t k = 0; k < i; k++) {
+      uint64_t other = table[2 * k], other_end = other + table[2 * k + 1];
+      if (from < other_end && other < end) return 0;
+    }
+    pages += end - from;
+  }
+  return pages * HAL_PAGE_BYTES;
+}
+
+/* Maps the piece `from` on of the file, `bytes` of it, at that place. */
+static bool map_piece(const struct window *window, uint8_t *at, uint64_t from, uint64_t bytes) {
+  int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_FIXED;
+  if (from % (uint64_t)sysconf(_SC_PAGESIZE) != 0) return false;
+  return mmap(at, bytes, protection, flags, window->descriptor, (off_t)from) != MAP_FAILED;
+}
+
+bool window_arrange(struct window *window, const uint32_t *table, uint32_t count) {
+  struct fault fault;
+  struct reserve place;
+  if (window->live == NULL || window->descriptor < 0) return false;
+  uint64_t bytes = count == 0 ? window->whole : bytes_of_pieces(window, table, count);
+  if (bytes == 0 || !reserve_space(&place, bytes, 1)) return false;
+  bool mapped = count > 0 || map_piece(window, place.at, 0, bytes);
+  uint8_t *at = place.at;
+  for (uint32_t i = 0; i < count && mapped; i++) {
+    uint64_t run = (uint64_t)table[2 * i + 1] * HAL_PAGE_BYTES;
+    mapped = map_piece(window, at, (uint64_t)table[2 * i] * HAL_PAGE_BYTES, run);
+    at += run;
+  }
+  if (!mapped || !guard_cover(place.at, bytes, &fault)) {
+    reserve_release(&place);
+    return false;
+  }
+  guard_uncover(window->live);
+  reserve_release(&window->place);
+  window->place = place;
+  window->live = place.at;
+  window->bytes = bytes;
+  return true;
 }

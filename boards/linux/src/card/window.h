@@ -8,6 +8,8 @@
  *   and a device answers in order.
  * - Device memory is touched in aligned words of eight bytes and single bytes only, which is all
  *   that a BAR promises to take.
+ * - Of what it is a window to it shows all, or pieces that were asked for, one behind the other: as
+ *   one mapping, so nobody who loads or stores knows of it, or pays for it.
  * - A store that did not arrive makes every later load fail until the process is started again:
  *   behind it no load may be taken for a fence.
  */
@@ -23,7 +25,9 @@
 
 struct window {
   uint8_t *live;  /* NULL if there is none */
-  uint64_t bytes;
+  uint64_t bytes; /* that are shown */
+  uint64_t whole; /* of all that it is a window to */
+  int descriptor; /* by which it can be arranged; -1 if it cannot */
   uint8_t *stage; /* of a device: as many bytes of ordinary memory, where loads arrive */
   bool device;  /* the BAR of a PCIe device: not memory of ours */
   bool written; /* something was stored since the last load */
@@ -43,6 +47,13 @@ bool window_map(struct window *window, int descriptor, uint64_t at, size_t bytes
                 const char *path, struct fault *fault);
 
 void window_close(struct window *window);
+
+/*
+ * Shows `count` pieces of a window that `window_open` has opened, each a first page and pages of
+ * HAL_PAGE_BYTES; all of it if there are none. False, and nothing has changed: there can be no such
+ * pieces, or the kernel cannot map them.
+ */
+bool window_arrange(struct window *window, const uint32_t *table, uint32_t count);
 
 /*
  * Loads [at, at + length), which is inside, behind every store before it. Returns where the bytes

@@ -18,6 +18,7 @@ import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, pending } from '../../../../boards/emulator/medium/power-cut.ts'
 import { EmulatedMachine } from '../../../../boards/emulator/run/machine.ts'
 import {
+  ARRANGE,
   BAD_COMMAND,
   CHECK,
   COMPARE,
@@ -31,6 +32,7 @@ import {
   FENCE,
   FETCH_ADD,
   FLUSH,
+  GUARD,
   HOST_SPACE,
   MEDIA_ERROR,
   NO_SNOOP,
@@ -40,6 +42,7 @@ import {
 } from '../../../../firmware/board/hal.ts'
 import { bareMachine, runList } from '../../../support/cards/bare-machine.ts'
 import { FACTS } from '../../../support/cards/test-card.ts'
+import { judgedGuard } from '../../../support/judges/crc32c.ts'
 
 const BYTES = 8192
 const H = HOST_SPACE
@@ -339,5 +342,82 @@ describe('R1-E1: the host loses its power alone', () => {
     expect(run(s, [COPY, H + BYTES - 64, P + 2048, 64, 0])).toEqual([DONE])
     // The card was told of a window, and sees no more than that.
     expect(run(s, [COPY, H + BYTES, P + 2048, 1, 0])).toEqual([BAD_COMMAND])
+  })
+})
+
+describe('S1-M6: pieces of the memory', () => {
+  /** The end of the first piece shown, at offset 4096, is the middle of what is looked at. */
+  const ACROSS = H + 4096 - 100
+
+  function arranged(): Setting {
+    const host = new HostMemory({ part: new Nvdimm({ bytes: 4 * 4096 }), platform: DDIO_OFF })
+    const machine = bareMachine(4 * 4096, { host })
+    new Uint32Array(machine.memory, P + 4096, 4).set([3, 1, 1, 1])
+    expect(runList(machine, [ARRANGE, P + 4096, 0, 16, 0])).toEqual([DONE])
+    return { machine, host }
+  }
+
+  test('what lies across their edge is stored, loaded, compared and checked as one', () => {
+    const s = arranged()
+    const data = s.machine.packets.slice(P, P + 200)
+    expect(run(s, [COPY, P, ACROSS, 200, 0], [COPY, ACROSS, P + 2048, 200, 0])).toEqual([
+      DONE,
+      DONE,
+    ])
+    expect(s.machine.packets.slice(P + 2048, P + 2248)).toEqual(data)
+    const { live } = s.host.part
+    expect(live.slice(4 * 4096 - 100, 4 * 4096)).toEqual(data.slice(0, 100))
+    expect(live.slice(4096, 4096 + 100)).toEqual(data.slice(100))
+    expect(live.filter((byte) => byte !== 0).length).toBe(data.length)
+    const checks = [
+      [CHECK, ACROSS, P + 3000, 200, P + 512],
+      [CHECK, P, P + 3016, 200, P + 512],
+      [COMPARE, P + 3000, P + 3016, 16, 0],
+      [COMPARE, ACROSS, P, 200, 0],
+      [COMPARE, P + 1, ACROSS, 200, 0],
+      [COPY, ACROSS, H + 64, 200, 0],
+      [COMPARE, H + 64, ACROSS, 200, 0],
+      [GUARD, ACROSS, 0, 200, judgedGuard(data)],
+      [FETCH_ADD, P, H + 4096, 8, P + 3032],
+    ]
+    const equal = [DONE, DONE, EQUAL, EQUAL, DIFFERENT, DONE, EQUAL, DONE, DONE]
+    expect(run(s, ...checks)).toEqual(equal)
+    expect(s.machine.packets.slice(P + 3032, P + 3040)).toEqual(data.slice(100, 108).reverse())
+  })
+
+  test('a line of either piece that fails, fails the command, and nothing is loaded', () => {
+    for (const line of [(4 * 4096 - 64) / 64, 4096 / 64]) {
+      const s = arranged()
+      s.host.part.poison(line)
+      const before = s.machine.packets.slice(P + 2048, P + 2248)
+      expect(run(s, [COPY, ACROSS, P + 2048, 200, 0])).toEqual([MEDIA_ERROR])
+      expect(s.machine.packets.slice(P + 2048, P + 2248)).toEqual(before)
+    }
+  })
+
+  test('their end is the end of what is shown, and what cannot be shown changes nothing', () => {
+    const s = arranged()
+    expect(run(s, [COPY, H + 8192, P, 0, 0])).toEqual([DONE])
+    expect(run(s, [COPY, H + 8191, P, 2, 0])).toEqual([BAD_COMMAND])
+    const wrong = [
+      [3, 2],
+      [4, 1],
+      [0, 0],
+      [1, 2, 2, 1],
+      [2, 1, 2, 1],
+      [2 ** 32 - 1, 2],
+    ]
+    for (const table of [...wrong, new Array(34).fill(0)]) {
+      new Uint32Array(s.machine.memory, P + 4096, table.length).set(table)
+      expect(run(s, [ARRANGE, P + 4096, 0, 4 * table.length, 0])).toEqual([BAD_COMMAND])
+    }
+    expect(run(s, [ARRANGE, P + 4100, 0, 8, 0])).toEqual([BAD_COMMAND])
+    expect(run(s, [ARRANGE, P + 4096, 0, 4, 0])).toEqual([BAD_COMMAND])
+    expect(run(s, [ARRANGE, N, 0, 8, 0])).toEqual([BAD_COMMAND])
+    expect(run(s, [COPY, H + 8191, P, 1, 0], [COPY, H + 8192, P, 1, 0])).toEqual([
+      DONE,
+      BAD_COMMAND,
+    ])
+    expect(run(s, [ARRANGE, P, 0, 0, 0], [COPY, H + 8192, P, 1, 0])).toEqual([DONE, DONE])
   })
 })

@@ -7,6 +7,7 @@ import { checkCode } from '../../../../boards/software/check-code.ts'
 import { icrcGood } from '../../../../boards/software/icrc.ts'
 import {
   ARMED,
+  ARRANGE,
   BAD_COMMAND,
   CHECK,
   COMMANDS_AT,
@@ -352,7 +353,15 @@ test('S1-M1: GUARD lets the list go on where the bytes have it, and nowhere else
 
 test('an operation that there is not is refused', () => {
   const c = card()
-  for (const op of [0, GUARD + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
+  for (const op of [
+    0,
+    ARRANGE + 1,
+    -1,
+    1.5,
+    Number.NaN,
+    2 ** 32 + COPY,
+    Number.POSITIVE_INFINITY,
+  ]) {
     expect(run(c, [op, P, N, 64])).toEqual([BAD_COMMAND])
   }
 })

@@ -156,8 +156,10 @@ async function inTurns(play: Promise<string | null>): Promise<string | null> {
       ended = true
     },
   )
+  // Late turns last longer: a unit may wait for a timer.
   for (let turn = 0; turn < TURNS_MAX && !ended; turn++) {
-    await new Promise((resolve) => setImmediate(resolve))
+    const isLate = turn >= TURNS_MAX / 2
+    await new Promise((resolve) => (isLate ? setTimeout(resolve, 1) : setImmediate(resolve)))
   }
   return ended ? play : 'it waits for what never comes'
 }

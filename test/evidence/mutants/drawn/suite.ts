@@ -18,15 +18,15 @@ const NAMES = `
   placement-edges placement-lanes placement-lives placement-mixed placement-probe
   placement-refused placement-restarts placement-through queue-control queue-dma queue-edges
   queue-faults queue-gsi queue-local-ends queue-local-refusals queue-neighbours
-  queue-pair-numbers queue-receive queue-status queue-wire-ends queue-work-connected
-  queue-work-local queue-zone2 queues-cache queues-completion queues-doorbell queues-element
-  queues-fair queues-host queues-limits queues-tables queues-trust read recovery recovery-alone
-  recovery-table refused-before region-job regions relay-link repair-alone requester
-  requester-doubt requester-edges requester-kinds residency-blocks residency-model
-  residency-responder residency-transport residency-wire responder send settle slow-peers
-  starts-taken-back superblock superblock-decay superblock-lost superblock-refused
-  superblock-upgrade wire wire-cm wire-hostile wire-icrc wire-print wire-vectors
-  write-persist-region
+  queue-pair-numbers queue-pair-region queue-receive queue-status queue-wire-ends
+  queue-work-connected queue-work-local queue-zone2 queues-cache queues-completion
+  queues-doorbell queues-element queues-fair queues-host queues-limits queues-tables
+  queues-trust read recovery recovery-alone recovery-table refused-before region-job regions
+  relay-link repair-alone requester requester-doubt requester-edges requester-kinds
+  residency-blocks residency-model residency-responder residency-transport residency-wire
+  responder send settle slow-peers starts-taken-back superblock superblock-decay superblock-lost
+  superblock-refused superblock-upgrade wire wire-cm wire-hostile wire-icrc wire-print
+  wire-vectors write-persist-region
 `
 
 export const SUITE: readonly string[] = testFiles(NAMES)

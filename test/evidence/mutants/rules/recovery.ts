@@ -90,7 +90,7 @@ const DECISION: readonly Mutant[] = [
     file: RECOVERY,
     find: 'else if (intent !== null && recovery.pending[lane] === null)',
     replace: 'else if (intent !== null && recovery.pending[lane] !== null)',
-    killer: simulate('media 100209-100209'),
+    killer: simulate('media 100339-100339'),
   },
   {
     id: 'first-valid-behind',

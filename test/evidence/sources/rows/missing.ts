@@ -4,7 +4,6 @@ import type { Row } from '../row.ts'
 
 const COMMIT = 'firmware/commit/commit.ts'
 const BATCH_NOTICES_TEST = 'test/firmware/batch/batch-notices.test.ts'
-const BATCH_THROUGH_TEST = 'test/firmware/placement/batch-through.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const ALTERNATIVES = 'host-driver/status/alternatives.ts'
 const ALTERNATIVES_TEST = 'test/driver/status/alternatives.test.ts'
@@ -15,13 +14,16 @@ const DEPTHS = 'firmware/transport/depths.ts'
 const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
+const HOST_PIECES = 'firmware/medium/host-pieces.ts'
 const PAIR = 'firmware/placement/pair.ts'
 const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
-const HANDED = 'firmware/respond/handed.ts'
 const METER = 'firmware/residency/meter.ts'
+const PLACEMENT_PIECES_TEST = 'test/firmware/placement/placement-pieces.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
+const WRITE_BACK = 'firmware/placement/write-back.ts'
+const WRITE_BACK_TEST = 'test/firmware/placement/write-back.test.ts'
 
 export const MISSING: readonly Row[] = [
   {
@@ -62,12 +64,21 @@ export const MISSING: readonly Row[] = [
   },
   {
     id: 'S1-M5',
-    broken: 'a record in order is handed on while the one before it is on its way',
-    file: HANDED,
-    find: 'if (batch.condition === CONDITION_IN_ORDER && batch.handed > 0) return false',
-    replace: '',
-    test: BATCH_THROUGH_TEST,
-    title: 'S1-M5, P4-13: in order, one is under way at a time',
+    broken: 'bytes registered write-persist are acknowledged when the agent is asked',
+    file: WRITE_BACK,
+    find: '  return awaitJob(qp, psn, messageFrom, taken)',
+    replace: '  return taken',
+    test: WRITE_BACK_TEST,
+    title: ': not taken before the bell, and then as ever',
+  },
+  {
+    id: 'S1-M6',
+    broken: 'pieces in which no region lies where it lay take the place of others',
+    file: HOST_PIECES,
+    find: 'a === null || b === null || a.page !== b.page',
+    replace: 'a === null || b === null',
+    test: PLACEMENT_PIECES_TEST,
+    title: 'by which a region would lie elsewhere are refused',
   },
   {
     id: 'S1-M7',

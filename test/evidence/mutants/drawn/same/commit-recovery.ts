@@ -542,8 +542,9 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   },
   {
     at: 'commit/proof.ts createProof',
-    line: 'return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0 }',
-    mutant: 'return { proven: PLACEMENT_UNPROVEN, lives: 1, numberHigh: 0, numberLow: 0 }',
+    line: 'return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0, ...shown }',
+    mutant:
+      'return { proven: PLACEMENT_UNPROVEN, lives: 1, numberHigh: 0, numberLow: 0, ...shown }',
     because: 'the number of lives is compared with what it was before alone',
   },
   {
