@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
-import { BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
+import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import {
@@ -224,6 +224,24 @@ describe('S1-M5: what is refused', () => {
       return other
     }
     expect(only(send(made, recordsOf(upTo(3)))).said).toBe('IN_DOUBT')
+  })
+
+  test('BATCH_TIME: a link without room for a second; with room for few, bursts of few', () => {
+    const made = relay()
+    const { state } = made.wire
+    const works = state.initiators.flatMap((one) => one.works)
+    const owner = { received: () => {}, done: () => {} }
+    for (const work of works) work.owner = owner
+    const sent = send(made, recordsOf(upTo(3)))
+    expect(statuses(sent)).toEqual([])
+    const from = made.wire.heard.length
+    for (let i = 0; i < 3; i++) made.wire.pass(BATCH_TIMEOUT_US)
+    expect(only(made.wire.heard.slice(from))).toMatchObject({ said: 'BATCH_TIME', durable: [] })
+    for (const work of works.slice(0, 3)) work.owner = null
+    const status = only(send(made, recordsOf(upTo(8)), { condition: IN_ORDER }))
+    expect(status).toMatchObject({ said: 'durable', durable: upTo(8) })
+    for (const work of works) if (work.owner === owner) work.owner = null
+    expectNothingHeld(made)
   })
 
   test('another client, by a NAK: its records would pass for repetitions', () => {

@@ -15,6 +15,7 @@ import {
   THROUGH_JOBS,
   THROUGH_SINGLES,
 } from '../../../firmware/board/limits.ts'
+import { FURTHER } from '../../../firmware/burst/through-job.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -397,6 +398,26 @@ describe('S1-M5: what is refused', () => {
     expect(heldBy(made.state)).toEqual(NOTHING_HELD)
   })
 
+  test('BATCH_TIME: without a job for a second the rest is refused, and others go on', () => {
+    const made = through()
+    const { card, region, state } = made
+    // They have asked for what is never finished, and are never given up.
+    for (const job of state.through.jobs) {
+      const { life, asked } = state.through.agent
+      Object.assign(job, { state: FURTHER, told: true, asked: life, request: asked + 1 })
+      job.sinceUs = Infinity
+    }
+    const sent = send(made, recordsOf(upTo(20)))
+    sent.push(...card.pass(BATCH_TIMEOUT_US - 1000))
+    expect(statuses(sent)).toEqual([])
+    sent.push(...card.pass(1000), ...card.pass(10))
+    expect(only(sent)).toMatchObject({ said: 'BATCH_TIME', durable: [] })
+    expect(heldBy(state)).toEqual(NOTHING_HELD)
+    for (const job of state.through.jobs) job.state = 0
+    expect(only([...send(made, recordsOf(upTo(20))), ...run(made)]).durable).toEqual(upTo(20))
+    expect(found(card, recordsOf(upTo(20)), region)).toEqual(upTo(20))
+  })
+
   test('D-13: a part that is not armed takes none, and gives up what waits', () => {
     const made = through()
     const { card, agent } = made
@@ -424,6 +445,22 @@ describe('S1-M5: order on its queue pair', () => {
     card.serve(...late)
     run(made)
     expect(card.read(qp, region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 77))
+  })
+
+  test('so does a plain WRITE of one, and then it waits for its own bells', () => {
+    const made = through()
+    const { card, region, qp } = made
+    send(made, recordsOf(upTo(20)))
+    const { psn } = qp
+    const late = writeFrames(qp, region, 0, dataOf(64, 77), { vaHigh: 19 })
+    expect(lines(card.serve(...late), psn)).toEqual([RNR])
+    expect(only(run(made))).toMatchObject({ said: 'durable', durable: upTo(20) })
+    expect(card.read(card.connect(4096, 0, 99), region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 20))
+    for (let i = 0; i < 3; i++) {
+      card.serve(...late)
+      run(made)
+    }
+    expect(card.read(card.connect(4096, 0, 98), region, 19, VIEW_DATA, 64)).toEqual(dataOf(64, 77))
   })
 
   test('also while some of the batch is to come: that goes on afterwards, under one status', () => {

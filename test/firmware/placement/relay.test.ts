@@ -139,11 +139,14 @@ describe('a region of another DPU', () => {
   }
 
   test.each(['local', 'bypass', 'through'] as const)(
-    `S1-M5, P4-9: batches of the driver go on, over a bad network, to %s (seed ${SEED})`,
+    `S1-M5, P4-9: batches, relayed and straight, over a bad network, to %s (seed ${SEED})`,
     async (placement) => {
       const { relay, region } = await pair(BAD, 'node', placement)
-      for (const [round, condition] of (['independent', 'inOrder', 'expect'] as const).entries()) {
-        const batch = relay.batch({ condition })
+      const conditions = (['independent', 'inOrder', 'expect'] as const).flatMap((condition) =>
+        [relay, region].map((way) => [condition, way] as const),
+      )
+      for (const [round, [condition, way]] of conditions.entries()) {
+        const batch = way.batch({ condition })
         for (let slot = 0; slot < 64; slot++) {
           const { sequence } = await region.read(slot)
           const expects = condition === 'expect' ? { expect: sequence } : {}
