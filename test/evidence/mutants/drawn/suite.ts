@@ -19,7 +19,8 @@ const NAMES = `
   placement-refused placement-restarts placement-through queue-control queue-dma queue-edges
   queue-faults queue-gsi queue-local-ends queue-local-refusals queue-neighbours
   queue-pair-numbers queue-pair-region queue-receive queue-status queue-wire-ends
-  queue-work-connected queue-work-local queue-zone2 queues-cache queues-completion queues-doorbell queues-element
+  queue-work-connected queue-work-local queue-zone2 queues-cache queues-completion
+  queues-doorbell queues-element
   queues-fair queues-host queues-limits queues-tables queues-trust read recovery recovery-alone
   recovery-table refused-before region-job regions relay-link repair-alone requester
   requester-doubt requester-edges requester-kinds residency-blocks residency-model
