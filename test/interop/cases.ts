@@ -58,8 +58,8 @@ const VERBS_BYTES = 32768
  */
 const ASK_NEIGHBOUR = `(ping -c 1 -W 1 ${IPV6} >/dev/null &) ; sleep 0.2`
 
-/** Flushes of the stream that are awaited before the plug is pulled. */
-const FLUSHED_BEFORE_CUT = 150
+/** So much has to be durable, as a stream says, before the plug is pulled. */
+const SAID_BEFORE_CUT = 150
 
 /** Arguments of one command line that the serial line takes. */
 const PIECES_A_LINE = 60
@@ -269,7 +269,11 @@ export class Cases {
   /** The plug is pulled in the middle of a stream; every flushed byte must be there. */
   private async powerCut(): Promise<void> {
     const { nvdimm } = this.stage
-    await this.session.one('the power is cut while a client writes', () => this.cutStream())
+    await this.session.one('the power is cut while a client writes', async () => {
+      const found = await this.cutStream('stream', PORTS.stream)
+      this.session.durable.push(...found.pieces)
+      return found
+    })
     await this.session.one('the NVDIMM image has every flushed byte', async () => {
       const failures = differences(nvdimm, this.session.durable)
       return { steps: this.session.durable.length, failures: [...failures, ...this.enough()] }
@@ -281,22 +285,25 @@ export class Cases {
     }
   }
 
-  private async cutStream(): Promise<Found> {
-    const { dpu, guest, talk } = this.stage
-    const { stream } = PORTS
-    let flushed = 0
-    let cut: Promise<{ cut: Told; on: Told }> | null = null
-    const command = `verbs-client stream ${IPV4} ${stream}`
-    talk(`$ ${command}`)
-    const result = await guest.run(command, CLIENT_SECONDS, (line) => {
-      if (line.startsWith('durable ') && ++flushed === FLUSHED_BEFORE_CUT) cut = dpu.cutPower()
+  /** The plug is pulled in the middle of what a client streams; what it has said is durable. */
+  private async cutStream(
+    mode: 'persisted' | 'stream',
+    port: number,
+  ): Promise<Found & { readonly pieces: readonly Piece[] }> {
+    let said = 0
+    let cut: Promise<{ cut: Told }> | null = null
+    const command = `verbs-client ${mode} ${IPV4} ${port}`
+    const result = await this.session.client(command, CLIENT_SECONDS, (line) => {
+      if (line.startsWith('durable ') && ++said === SAID_BEFORE_CUT) cut = this.stage.dpu.cutPower()
     })
-    this.session.durable.push(...piecesOf('durable', stream, result.lines))
-    const found = stepsOf(result)
-    if (cut === null) return { ...found, failures: [...found.failures, 'the power was never cut'] }
+    const pieces = piecesOf('durable', port, result.lines)
+    const { steps, failures } = stepsOf(result)
+    if (cut === null) {
+      return { steps, pieces, failures: [...failures, 'the power was never cut'] }
+    }
     const { chunks } = (await (cut as Promise<{ cut: Told }>)).cut
     const note = `${chunks} pending words of 8 bytes lost`
-    return { steps: found.steps + flushed, failures: found.failures, note }
+    return { steps: steps + said, pieces, failures, note }
   }
 
   /** A check of nothing would pass. */
@@ -313,7 +320,7 @@ export class Cases {
   private async persisted(): Promise<void> {
     const { persisted, plain } = PORTS
     await this.session.one('write-persist: a WRITE ends when it is durable', async () => {
-      const { steps, pieces, failures } = await this.cutWrites(persisted)
+      const { steps, pieces, failures } = await this.cutStream('persisted', persisted)
       const lost = differences(this.stage.nvdimm, pieces)
       this.session.durable.push(...pieces)
       return { steps, failures: [...failures, ...lost], note: `${pieces.length} WRITEs ended` }
@@ -322,28 +329,12 @@ export class Cases {
       this.readBack(persisted),
     )
     await this.session.one('a WRITE elsewhere ends before it is durable', async () => {
-      const { steps, pieces, failures } = await this.cutWrites(plain)
+      const { steps, pieces, failures } = await this.cutStream('persisted', plain)
       const { length } = differences(this.stage.nvdimm, pieces)
       const vain = length > 0 ? [] : ['the cut has taken nothing that was not flushed']
       const note = `${length} of ${pieces.length} WRITEs lost`
       return { steps, failures: [...failures, ...vain], note }
     })
-  }
-
-  /** The plug is pulled in the middle of a stream of WRITEs; those that had ended. */
-  private async cutWrites(port: number): Promise<Found & { readonly pieces: Piece[] }> {
-    const { dpu } = this.stage
-    let ended = 0
-    let cut: Promise<unknown> | null = null
-    const command = `verbs-client persisted ${IPV4} ${port}`
-    const result = await this.session.client(command, CLIENT_SECONDS, (line) => {
-      if (line.startsWith('durable ') && ++ended === FLUSHED_BEFORE_CUT) cut = dpu.cutPower()
-    })
-    const found = stepsOf(result)
-    const never = cut === null ? ['the power was never cut'] : []
-    await cut
-    const pieces = piecesOf('durable', port, result.lines)
-    return { steps: ended, failures: [...found.failures, ...never], pieces }
   }
 
   private async readBack(port: number): Promise<Found> {

@@ -18,6 +18,7 @@ import {
   persistAcks,
   persistFrames,
   TestCard,
+  type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
 import { recoveryReport } from '../../support/crash/explorer.ts'
@@ -138,14 +139,20 @@ describe('R1-C15: what was not acknowledged is not taken for it', () => {
   })
 })
 
-/** A card on a part whose copy B of record 0 takes no store, behind a write that waits for two. */
-function shownInOneCopy(copies: number): { card: TestCard; region: TestRegion } {
+/** A card on a part whose record 0 is old, and whose copy B takes no store any more. */
+function refusesInCopyB(copies: number): { card: TestCard; region: TestRegion; qp: TestPeer } {
   const card = new TestCard(1 << 17).format()
   const region = card.provision({ copies, slots: 2, capacity: CAPACITY })
   const qp = card.connect()
   card.serve(...persistFrames(qp, region, 0, OLD))
   card.idle()
   card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64)
+  return { card, region, qp }
+}
+
+/** Likewise, behind a write that waits for two. */
+function shownInOneCopy(copies: number): { card: TestCard; region: TestRegion } {
+  const { card, region, qp } = refusesInCopyB(copies)
   const [receipt] = persistAcks(card.serve(...persistFrames(qp, region, 0, NEW, { wait: 2 })))
   expect(receipt).toMatchObject({ status: IN_DOUBT })
   expect(shown(card)).toBe(hexOf(NEW))
@@ -174,12 +181,7 @@ describe('R1-E2: a record that readers were shown in its first copy, which is th
     })
 
     test(`${name}: its lane takes no store either: it is not shown`, () => {
-      const card = new TestCard(1 << 17).format()
-      const region = card.provision({ copies, slots: 2, capacity: CAPACITY })
-      const qp = card.connect()
-      card.serve(...persistFrames(qp, region, 0, OLD))
-      card.idle()
-      card.nvdimm.refuseWrites(slotOffset(region, 1, 0) / 64)
+      const { card, region, qp } = refusesInCopyB(copies)
       atFence(card.machine, 3, () => {
         // Behind the fence of the phase, the third.
         card.nvdimm.refuseWrites(LANES_AT / 64)

@@ -525,7 +525,8 @@ describe('a repair that the agent of the host makes durable', () => {
     return { ...made, card, host: card.host!, agent }
   }
 
-  test('X-3: of what was known as durable: it stays so all the while', () => {
+  /** Behind a write of which the agent has written both copies back. */
+  function writtenBack(): Placed {
     const made = begun()
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, NEW))
@@ -533,6 +534,12 @@ describe('a repair that the agent of the host makes durable', () => {
       made.agent!.poll()
       card.serve()
     }
+    return made
+  }
+
+  test('X-3: of what was known as durable: it stays so all the while', () => {
+    const made = writtenBack()
+    const { qp } = made
     const next = startedAgain(made)
     expect(lanesLeft(next.card)).toBe(1)
     expect(known(next.card, qp.operation)).toEqual([STATUS_DURABLE])
@@ -578,14 +585,8 @@ describe('a repair that the agent of the host makes durable', () => {
   })
 
   test('P1-24: behind a save that failed: what is the same in every copy is shown', () => {
-    const made = begun()
-    const { card, region, qp } = made
-    card.serve(...persistFrames(qp, region, 0, NEW))
-    for (let bell = 0; bell < 2; bell++) {
-      made.agent!.poll()
-      card.serve()
-    }
-    card.nvdimm.dirtyShutdowns += 1
+    const made = writtenBack()
+    made.card.nvdimm.dirtyShutdowns += 1
     const next = startedAgain(made)
     expect(shown(next.card)).toBe('new')
     work(next.card, next.agent!)

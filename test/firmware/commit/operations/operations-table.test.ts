@@ -141,6 +141,17 @@ function named(client: number, operation: number): Parameters<typeof recoverOper
   return { clientHigh: 0, clientLow: client, operationHigh: 0, operationLow: operation }
 }
 
+/** A line of client 7 whose newest operation is 2^33 + 5, with so many counted below its bitmap. */
+function lineBehind(belowLow: number, belowHigh: number): Int32Array {
+  const words = new Int32Array(OPERATION_LINE_WORDS)
+  blankLine(words, 0, 0, 7)
+  words[NEWEST] = 5
+  words[NEWEST + 1] = 2
+  words[BELOW] = belowLow
+  words[BELOW + 1] = belowHigh
+  return words
+}
+
 describe('a line', () => {
   test('D-6: is of nobody only where it is free', () => {
     const words = new Int32Array(OPERATION_LINE_WORDS)
@@ -150,12 +161,8 @@ describe('a line', () => {
   test.each([1, 2])(
     'D-6: counts more than 2^32 operations below its bitmap, by steps of %i',
     (by) => {
-      const words = new Int32Array(OPERATION_LINE_WORDS)
-      blankLine(words, 0, 0, 7)
       // All of the first 2^33 operations but the last are durable, 2^32 - 1 of them are counted.
-      words[NEWEST] = 5
-      words[NEWEST + 1] = 2
-      words[BELOW] = -1
+      const words = lineBehind(-1, 0)
       const oldest = 2 * ALL + 5 - OPERATION_WINDOW - (ALL - 2)
       const known = (operation: number): boolean =>
         knowsOperation(words, 0, Math.floor(operation / ALL), operation % ALL)
@@ -169,12 +176,7 @@ describe('a line', () => {
   test.each([1, 2])(
     'D-6: below a gap that leaves its bitmap it knows nothing, however much it counted, by %i',
     (by) => {
-      const words = new Int32Array(OPERATION_LINE_WORDS)
-      blankLine(words, 0, 0, 7)
-      words[NEWEST] = 5
-      words[NEWEST + 1] = 2
-      words[BELOW] = -1
-      words[BELOW + 1] = 1
+      const words = lineBehind(-1, 1)
       words[BITS]! &= ~(1 << 6)
       addOperation(words, 0, 2, 5 + by)
       expect([words[BELOW], words[BELOW + 1]]).toEqual([by - 1, 0])
