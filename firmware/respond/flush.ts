@@ -34,7 +34,7 @@ import {
 } from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
 import { isPassing } from '../placement/through.ts'
-import { flushCached } from '../placement/write-back.ts'
+import { flushAgain, flushCached } from '../placement/write-back.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
@@ -61,8 +61,9 @@ export function receiveFlush(
   const fault = accessOf(state, qp, reth.rkey, flushRights(feth.placement))
   if (fault !== PASS) return fault
   const region = state.located.region!
-  const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
-  if (!whole) {
+  const whole = feth.selectivity === SELECT_REGION
+  const again = !whole && isUnaddressed(state, region)
+  if (!whole && !again) {
     const outside = boundsFault(region, reth.vaHigh, reth.vaLow, reth.length, viewsToFlush(region))
     if (outside !== PASS) return outside
   }
@@ -70,7 +71,7 @@ export function receiveFlush(
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
   if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   if (persistent && region.placement === PLACEMENT_THROUGH && region.kind === KIND_BYTES) {
-    const left = flushBytes(state, qp, packet, region, whole)
+    const left = flushBytes(state, qp, packet, region, whole, again)
     if (left !== PASS) return left
   }
   advance(qp, packet, 1, true)
@@ -90,8 +91,10 @@ function flushBytes(
   packet: Packet,
   region: Region,
   whole: boolean,
+  again: boolean,
 ): Fault {
   const { vaHigh, vaLow, length } = state.reth
+  if (again) return flushAgain(state, qp, packet.psn, region)
   if (whole) return flushCached(state, qp, packet.psn, region, region.base, region.areaBytes)
   const from = region.base + byteOffset(region, vaHigh, vaLow, length)
   return flushCached(state, qp, packet.psn, region, from, length)

@@ -57,7 +57,7 @@ import {
   WRITE_PERSIST,
 } from '../medium/region.ts'
 import { placementOf } from '../placement/placements.ts'
-import { beginCached, endCached, storeCached } from '../placement/write-back.ts'
+import { ASKS_BYTES, beginCached, endCached, storeCached } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -235,7 +235,7 @@ function storePlaced(
     return PASS
   }
   if (row.begins) beginCached(state, qp, to)
-  if (row.ends) return endCached(state, qp, psn, region, payloadAt, to, payloadLength)
+  if (row.ends) return endCached(state, qp, psn, ASKS_BYTES, region, payloadAt, to, payloadLength)
   storeCached(state, qp, psn, payloadAt, to, payloadLength)
   return PASS
 }

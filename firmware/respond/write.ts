@@ -40,7 +40,13 @@ import {
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import { lookBeforeWrite } from '../placement/scrub.ts'
-import { beginCached, endCached, noteCached, storeCached } from '../placement/write-back.ts'
+import {
+  ASKS_BYTES,
+  beginCached,
+  endCached,
+  noteCached,
+  storeCached,
+} from '../placement/write-back.ts'
 import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from '../status/on-demand.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
@@ -131,7 +137,7 @@ function storePacket(state: ServeContext, qp: QueuePair, packet: Packet): void {
 function endWrittenBack(state: ServeContext, qp: QueuePair, packet: Packet): Fault {
   const region = state.messages[qp.index]!.region!
   const { psn, payloadAt, payloadLength } = packet
-  return endCached(state, qp, psn, region, payloadAt, qp.messageTo, payloadLength)
+  return endCached(state, qp, psn, ASKS_BYTES, region, payloadAt, qp.messageTo, payloadLength)
 }
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
