@@ -125,7 +125,6 @@ function storePacket(state: ServeContext, qp: QueuePair, packet: Packet): void {
   if (qp.paged) {
     storePages(state, qp, psn, payloadAt, region!, payloadLength)
   } else if (qp.caching) {
-    if (qp.cached.messageFrom < 0) noteCached(state, qp, messageTo, payloadLength)
     storeCached(state, qp, psn, payloadAt, messageTo, payloadLength)
   } else {
     if (qp.placing) withhold(state, qp, psn)
@@ -159,7 +158,9 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   qp.caching = region.placement === PLACEMENT_THROUGH
   qp.placing = durable && !qp.caching
   qp.messageTo = located.from + located.offset
+  // Noted before a confirmation is judged that would speak of this message, too.
   if (durable && qp.caching) beginCached(state, qp, qp.messageTo)
+  else if (qp.caching) noteCached(state, qp, qp.messageTo, length)
   state.messages[qp.index]!.region = region
   return PASS
 }
@@ -171,6 +172,8 @@ function aimAtPages(state: WireState & GatherState, qp: QueuePair, region: Regio
   state.messages[qp.index]!.region = region
   forgetAim(qp)
   qp.paged = true
+  // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
+  qp.volatile = true
   qp.messageTo = offset
   return PASS
 }

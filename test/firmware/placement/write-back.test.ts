@@ -546,6 +546,14 @@ describe('FLUSH of bytes through the caches', () => {
     }
   })
 
+  test('nor is a WRITE confirmed by its own immediate', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    const asks = { immediate: 7, solicited: true }
+    const sent = card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1), asks))
+    expect(answersOf(sent)).toEqual(['NAK 63'])
+  })
+
   test('without an agent, and of a region that is being made, it says what is the case', () => {
     const made = withBytes()
     const { card, qp, bytes } = made
