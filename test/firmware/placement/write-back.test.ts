@@ -272,6 +272,34 @@ describe('bytes registered write-persist', () => {
     }
   })
 
+  test('an ATOMIC WRITE is never there before what a FLUSH in front of it covers', () => {
+    let flags = 0
+    let own: TestRegion
+    explorePlaced(
+      {
+        begin: () => {
+          const made = withBytes(WRITE_PERSIST_REGION)
+          own = made.card.provision({ name: 'own', ...OWN })
+          return made
+        },
+        during: (made) => {
+          const { qp, bytes, card } = made as WithBytes
+          const frames = writeFrames(qp, own, 0, dataOf(64, 1))
+          frames.push(flushFrame(qp, own, { length: 64 }))
+          card.serve(...frames, atomicWriteFrame(qp, bytes, 0, dataOf(8, 2)))
+        },
+      },
+      ({ card, command, image }) => {
+        const flag = readBytes(card, 8)!
+        if (flag.every((byte) => byte === 0)) return
+        flags += 1
+        const found = card.read(card.connect(), card.open('own'), 0, 0, 64)
+        expect(found, `command ${command}, ${image}`).toEqual(dataOf(64, 1))
+      },
+    )
+    expect(flags).toBeGreaterThan(0)
+  })
+
   test('an agent that goes before its bell refuses who waits: NAK 0x63', () => {
     for (const how of ['host', 'other', 'silent'] as const) {
       const made = withBytes(WRITE_PERSIST_REGION)
