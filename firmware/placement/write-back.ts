@@ -18,8 +18,9 @@
  *   0x63), and the loss is explicit. The same holds of bytes that a WRITE has left in the caches
  *   when a FLUSH comes for them.
  * - The packet that comes again is known by its PSN, by its kind and by the bytes that it asks for,
- *   and is not stored again. Linux repeats FLUSH and ATOMIC WRITE without their address (wire-format
- *   9.4): such a one is the one of its kind that is awaited, and speaks for what that asked for.
+ *   and is not stored again. Linux repeats FLUSH and ATOMIC WRITE without their address
+ *   (wire-format 9.4): such a one is the one of its kind that is awaited, and speaks for what that
+ *   asked for.
  * - Bytes are not compared when they have arrived, as records are: the card keeps no image of them.
  *   A write that is lost on its way ends the life of the agent by its link, or nobody can tell, as
  *   past the caches (flow 1).

@@ -61,9 +61,8 @@ export function receiveFlush(
   const fault = accessOf(state, qp, reth.rkey, flushRights(feth.placement))
   if (fault !== PASS) return fault
   const region = state.located.region!
-  const whole = feth.selectivity === SELECT_REGION
-  const again = !whole && isUnaddressed(state, region)
-  if (!whole && !again) {
+  const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
+  if (!whole) {
     const outside = boundsFault(region, reth.vaHigh, reth.vaLow, reth.length, viewsToFlush(region))
     if (outside !== PASS) return outside
   }
@@ -71,7 +70,7 @@ export function receiveFlush(
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
   if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   if (persistent && region.placement === PLACEMENT_THROUGH && region.kind === KIND_BYTES) {
-    const left = flushBytes(state, qp, packet, region, whole, again)
+    const left = flushBytes(state, qp, packet, region, whole)
     if (left !== PASS) return left
   }
   advance(qp, packet, 1, true)
@@ -91,13 +90,15 @@ function flushBytes(
   packet: Packet,
   region: Region,
   whole: boolean,
-  again: boolean,
 ): Fault {
+  const { psn } = packet
   const { vaHigh, vaLow, length } = state.reth
-  if (again) return flushAgain(state, qp, packet.psn, region)
-  if (whole) return flushCached(state, qp, packet.psn, region, region.base, region.areaBytes)
-  const from = region.base + byteOffset(region, vaHigh, vaLow, length)
-  return flushCached(state, qp, packet.psn, region, from, length)
+  if (!whole) {
+    const from = region.base + byteOffset(region, vaHigh, vaLow, length)
+    return flushCached(state, qp, psn, region, from, length)
+  }
+  if (state.feth.selectivity !== SELECT_REGION) return flushAgain(state, qp, psn, region)
+  return flushCached(state, qp, psn, region, region.base, region.areaBytes)
 }
 
 /** Is it one that Linux repeats, its address lost on the way? */

@@ -206,8 +206,8 @@ function takePlaced(
   if (row.ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   const fault = qp.messageFault
   if (fault === PASS && length > 0) {
-    const left = storePlaced(state, qp, message.region!, packet, row)
-    if (left !== PASS) return left
+    const stored = storePlaced(state, qp, message.region!, packet, row)
+    if (stored !== PASS) return stored
   }
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
   qp.messageTo += length
