@@ -287,7 +287,7 @@ function executeRequest(
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)
   if (has(is, FLUSH)) return receiveFlush(state, qp, packet, row)
-  if (has(is, ATOMIC_WRITE)) return receiveAtomicWrite(state, qp, packet, row)
+  if (has(is, ATOMIC_WRITE)) return executeAtomicWrite(state, qp, packet, row)
   if (packet.opcode === PREFETCH_HINT) return receiveResidency(state, qp, packet, row, now)
   // What stands in front of a question is durable, or refused, before it is answered.
   settleBurst(state, qp)
@@ -297,6 +297,13 @@ function executeRequest(
     return receiveResidency(state, qp, packet, row, now)
   }
   return receiveQuery(state, qp, packet, row)
+}
+
+function executeAtomicWrite(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  // Through the caches of the host it is stored at once, and never before a FLUSH in front of it.
+  if (qp.unanswered > 0 && state.through.agent.attached) settleBurst(state, null)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  return receiveAtomicWrite(state, qp, packet, row)
 }
 
 function executeMessage(

@@ -179,7 +179,7 @@ export function throughReady(state: ThroughState): Fault {
   return busy ? NOT_READY : PASS
 }
 
-/** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS, STAGING or NO_AGENT. */
+/** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS or STAGING. */
 export function acceptThrough(
   state: ThroughContext,
   qp: QueuePair,

@@ -17,9 +17,10 @@
  *   nowhere else, so what was stored in an earlier life cannot be stored again: it is refused (NAK
  *   0x63), and the loss is explicit. The same holds of bytes that a WRITE has left in the caches
  *   when a FLUSH comes for them.
- * - The packet that comes again is known by its PSN and by what it asks for, and is not stored
- *   again. Linux repeats FLUSH and ATOMIC WRITE without their address (wire-format 9.4): such a
- *   one is the one that is awaited.
+ * - The packet that comes again is known by its PSN, by its kind and by the bytes that it asks for,
+ *   and is not stored again. Linux repeats FLUSH and ATOMIC WRITE without their address
+ *   (wire-format 9.4): such a one is the one of its kind that is awaited, and speaks for what that
+ *   asked for.
  * - Bytes are not compared when they have arrived, as records are: the card keeps no image of them.
  *   A write that is lost on its way ends the life of the agent by its link, or nobody can tell, as
  *   past the caches (flow 1).
@@ -32,34 +33,60 @@ import type { BurstContext, ThroughState } from '../burst/context.ts'
 import type { Region } from '../medium/region.ts'
 import { psnOwnerOf } from '../transport/acknowledge.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
-import { acceptBytes, bytesFault } from './through.ts'
+import { acceptBytes, bytesFault, throughReady } from './through.ts'
 
-/** No request is awaited that asks for that. */
+/** No job has a request that asks for that. */
 export const UNASKED = -1 as Fault
 
-/** What a FLUSH of the region asks for; of stores it is the address of their first byte. */
-function flushOf(region: Region): number {
-  return -region.base
-}
+/* What is asked for: bytes that are stored, a word, what lies there already, a record. */
+export const ASKS_BYTES = 1
+export const ASKS_WORD = 2
+const ASKS_FLUSH = 3
+export const ASKS_RECORD = 4
 
 /**
- * What is known of the request of that PSN: UNASKED, NOT_READY, or what became of it. Then it is
- * awaited no more. Without an address it `asks` for nothing, 0.
+ * What is known of the request of that PSN and kind, of [start, end): UNASKED, NOT_READY, or what
+ * became of it. Then it is awaited no more.
  */
-export function awaited({ cached }: QueuePair, psn: number, asks: number): Fault {
-  if (cached.psn !== psn || (asks !== 0 && cached.asks !== asks)) return UNASKED
-  if (cached.outcome !== NOT_READY) cached.psn = -1
+export function awaited(
+  { cached }: QueuePair,
+  psn: number,
+  asks: number,
+  start: number,
+  end: number,
+): Fault {
+  if (cached.psn !== psn || cached.asks !== asks) return UNASKED
+  if (cached.start !== start || cached.end !== end) return UNASKED
+  if (cached.outcome !== NOT_READY && cached.outcome !== UNASKED) cached.psn = -1
   return cached.outcome
 }
 
-/** From now on the request of that PSN is awaited, if a job has `taken` it. */
-export function awaitJob(qp: QueuePair, psn: number, asks: number, taken: Fault): Fault {
-  if (taken === PASS) {
-    qp.cached.psn = psn
-    qp.cached.asks = asks
-  }
-  // Every job has something to do: the next time there may be one.
-  return taken === PASS || taken === STAGING ? NOT_READY : taken
+/** Is it, though without its address, the one that is awaited, into that region? */
+export function isAwaited({ cached }: QueuePair, psn: number, asks: number, at: Region): boolean {
+  if (cached.psn !== psn || cached.asks !== asks) return false
+  return cached.start >= at.base && cached.end <= at.base + at.areaBytes
+}
+
+/** From now on that request is awaited: a job has it (`taken`), or is to have it (STAGING). */
+export function awaitJob(
+  state: ThroughState,
+  { cached }: QueuePair,
+  psn: number,
+  asks: number,
+  start: number,
+  end: number,
+  taken: Fault,
+): Fault {
+  if (taken !== PASS && taken !== STAGING && taken !== NOT_READY) return taken
+  cached.psn = psn
+  cached.asks = asks
+  cached.start = start
+  cached.end = end
+  if (taken === PASS) return NOT_READY
+  cached.outcome = UNASKED
+  cached.order = 0
+  // The next time there may be a job, unless none has anything to do before the next start.
+  return taken === STAGING && throughReady(state) === PASS ? NOT_DURABLE : NOT_READY
 }
 
 /** Stores `length` bytes into the caches, on behalf of that PSN; they are as yet with nobody. */
@@ -104,27 +131,30 @@ export function beginCached({ through }: ThroughState, { cached }: QueuePair, fr
 }
 
 /**
- * The last packet of such a message, its payload at `payloadAt`: PASS when all bytes of the message
- * are durable; NOT_READY if it is to come again.
+ * The last packet of such a message, or a word (ASKS_WORD), its payload at `payloadAt`: PASS when
+ * all bytes of the message are durable; NOT_READY if it is to come again.
  */
 export function endCached(
   state: BurstContext & ThroughState,
   qp: QueuePair,
   psn: number,
+  asks: number,
   region: Region,
   payloadAt: number,
   to: number,
   length: number,
 ): Fault {
   const { messageFrom, messageLife } = qp.cached
-  const known = awaited(qp, psn, messageFrom)
+  const end = to + length
+  const known = awaited(qp, psn, asks, messageFrom, end)
   if (known !== UNASKED) return known
-  const fault = bytesFault(state, region)
-  if (fault !== PASS) return fault
-  if (messageLife !== state.through.agent.life) return NOT_DURABLE
-  storeCached(state, qp, psn, payloadAt, to, length)
-  const taken = acceptBytes(state, qp, psn, region, messageFrom, to + length - messageFrom)
-  return awaitJob(qp, psn, messageFrom, taken)
+  let taken = bytesFault(state, region)
+  if (taken === PASS && messageLife !== state.through.agent.life) return NOT_DURABLE
+  if (taken === PASS) {
+    storeCached(state, qp, psn, payloadAt, to, length)
+    taken = acceptBytes(state, qp, psn, region, messageFrom, end - messageFrom)
+  }
+  return awaitJob(state, qp, psn, asks, messageFrom, end, taken)
 }
 
 /** A FLUSH of [from, from + length), addresses: as `endCached`. */
@@ -136,15 +166,24 @@ export function flushCached(
   from: number,
   length: number,
 ): Fault {
+  if (length === 0) return PASS
   const { cached } = qp
   const end = from + length
-  const known = awaited(qp, psn, flushOf(region))
+  const known = awaited(qp, psn, ASKS_FLUSH, from, end)
   if (known === PASS && from <= cached.from && cached.to <= end) cached.to = 0
-  if (known !== UNASKED || length === 0) return known === UNASKED ? PASS : known
-  const fault = bytesFault(state, region)
-  if (fault !== PASS) return fault
+  if (known !== UNASKED) return known
+  let taken = bytesFault(state, region)
   const isStored = from < cached.to && cached.from < end
-  if (isStored && cached.life !== state.through.agent.life) return NOT_DURABLE
-  const taken = acceptBytes(state, qp, psn, region, from, length)
-  return awaitJob(qp, psn, flushOf(region), taken)
+  if (taken === PASS && isStored && cached.life !== state.through.agent.life) return NOT_DURABLE
+  if (taken === PASS) taken = acceptBytes(state, qp, psn, region, from, length)
+  return awaitJob(state, qp, psn, ASKS_FLUSH, from, end, taken)
+}
+
+/** A FLUSH of that region without its address: the one that is awaited, or of the whole region. */
+export function flushAgain(state: ThroughState, qp: QueuePair, psn: number, region: Region): Fault {
+  const { start, end } = qp.cached
+  if (isAwaited(qp, psn, ASKS_FLUSH, region)) {
+    return flushCached(state, qp, psn, region, start, end - start)
+  }
+  return flushCached(state, qp, psn, region, region.base, region.areaBytes)
 }

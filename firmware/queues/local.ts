@@ -11,10 +11,10 @@
  *   is composed: where a byte could not be delivered, the completion is an error.
  * - What is stored into a region registered write-persist is durable before its completion stands
  *   in a list; so is everything before a FLUSH.
- * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
- *   host that asks is the one whose CPU would have to write back, and a relay speaks in the name of
- *   a connection. Both are reached over a connected queue pair. Memory of the host itself that is
- *   registered on demand is not reached from here at all (RIGHTS).
+ * - Regions through the host's caches and of other DPUs take no store from here, nor bytes there a
+ *   FLUSH (OWN_HOST): the host that asks is the one whose CPU would have to write back, and a relay
+ *   speaks in the name of a connection. Both are reached over a connected queue pair. Memory of the
+ *   host itself that is registered on demand is not reached from here at all (RIGHTS).
  */
 
 import { append, copyClean, resultOf, run } from '../board/command-list.ts'
@@ -287,6 +287,10 @@ function flushLocal(state: AcceptContext): number {
   if (fault !== PASS) return fault
   if (persistent && !isSafe(state)) return NOT_DURABLE
   commitNow(state)
+  const { kind, placement: lies } = region
+  if (persistent && kind === KIND_BYTES && lies === PLACEMENT_THROUGH) {
+    return refuseElement(state, OWN_HOST)
+  }
   const far = region.placement !== PLACEMENT_LOCAL && placement !== 0
   const due = (persistent || far) && state.unfenced > 0
   if (due && !makeDurable(state)) return NOT_DURABLE

@@ -26,12 +26,12 @@ import {
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import {
-  awaited,
+  ASKS_WORD,
   beginCached,
   endCached,
+  isAwaited,
   noteCached,
   storeCached,
-  UNASKED,
 } from '../placement/write-back.ts'
 import { beginFrame, endFrame, psnOwnerOf, writeAck } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
@@ -94,21 +94,18 @@ export function receiveAtomicWrite(
   const region = located.region!
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
   const cached = region.placement === PLACEMENT_THROUGH
+  const { psn } = packet
   // One that comes again may be without its address, and has been judged.
-  const isAgain = cached && (reth.vaHigh | reth.vaLow) === 0
-  const known = isAgain ? awaited(qp, packet.psn, 0) : UNASKED
-  if (known === UNASKED) {
-    fault = locateWord(state, region, reth.vaHigh, reth.vaLow)
-    const to = located.from + located.offset
-    if (fault === PASS && durable && cached) fault = storeWordCached(state, qp, packet, region, to)
-  } else {
-    fault = known
-  }
+  const isBare = cached && (reth.vaHigh | reth.vaLow) === 0
+  const isAgain = isBare && isAwaited(qp, psn, ASKS_WORD, region)
+  if (!isAgain) fault = locateWord(state, region, reth.vaHigh, reth.vaLow)
+  const to = isAgain ? qp.cached.start : located.from + located.offset
+  if (fault === PASS && durable && cached) fault = storeWordCached(state, qp, packet, region, to)
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_ATOMIC_WRITE, packet, region)
   item.at = packet.payloadAt
-  item.to = located.from + located.offset
+  item.to = to
   // The host's CPU has written it back already.
   item.stored = durable && cached
   if (durable && !cached) item.since = 0
@@ -124,7 +121,7 @@ function storeWordCached(
   to: number,
 ): Fault {
   beginCached(state, qp, to)
-  const fault = endCached(state, qp, psn, region, payloadAt, to, WORD_BYTES)
+  const fault = endCached(state, qp, psn, ASKS_WORD, region, payloadAt, to, WORD_BYTES)
   qp.cached.messageFrom = -1
   return fault
 }

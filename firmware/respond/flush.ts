@@ -34,7 +34,7 @@ import {
 } from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
 import { isPassing } from '../placement/through.ts'
-import { flushCached } from '../placement/write-back.ts'
+import { flushAgain, flushCached } from '../placement/write-back.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
@@ -91,10 +91,14 @@ function flushBytes(
   region: Region,
   whole: boolean,
 ): Fault {
+  const { psn } = packet
   const { vaHigh, vaLow, length } = state.reth
-  if (whole) return flushCached(state, qp, packet.psn, region, region.base, region.areaBytes)
-  const from = region.base + byteOffset(region, vaHigh, vaLow, length)
-  return flushCached(state, qp, packet.psn, region, from, length)
+  if (!whole) {
+    const from = region.base + byteOffset(region, vaHigh, vaLow, length)
+    return flushCached(state, qp, psn, region, from, length)
+  }
+  if (state.feth.selectivity !== SELECT_REGION) return flushAgain(state, qp, psn, region)
+  return flushCached(state, qp, psn, region, region.base, region.areaBytes)
 }
 
 /** Is it one that Linux repeats, its address lost on the way? */

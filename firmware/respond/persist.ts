@@ -58,7 +58,7 @@ import {
   WRITE_PERSIST,
 } from '../medium/region.ts'
 import { placementOf } from '../placement/placements.ts'
-import { beginCached, endCached, storeCached } from '../placement/write-back.ts'
+import { ASKS_BYTES, beginCached, endCached, storeCached } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -210,8 +210,8 @@ function takePlaced(
   if (row.ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   const fault = qp.messageFault
   if (fault === PASS && length > 0) {
-    const left = storePlaced(state, qp, message.region!, packet, row)
-    if (left !== PASS) return left
+    const stored = storePlaced(state, qp, message.region!, packet, row)
+    if (stored !== PASS) return stored
   }
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
   qp.messageTo += length
@@ -239,7 +239,7 @@ function storePlaced(
     return PASS
   }
   if (row.begins) beginCached(state, qp, to)
-  if (row.ends) return endCached(state, qp, psn, region, payloadAt, to, payloadLength)
+  if (row.ends) return endCached(state, qp, psn, ASKS_BYTES, region, payloadAt, to, payloadLength)
   storeCached(state, qp, psn, payloadAt, to, payloadLength)
   return PASS
 }

@@ -33,7 +33,7 @@ import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
 import { PLACEMENT_THROUGH, REMOTE_WRITE, slotAddress } from '../medium/region.ts'
 import { acceptThrough } from '../placement/through.ts'
-import { awaited, awaitJob, UNASKED } from '../placement/write-back.ts'
+import { ASKS_RECORD, awaited, awaitJob, UNASKED } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -97,13 +97,15 @@ function receiveCached(
   if (left !== 0) return MESSAGE_LENGTH
   if (!row.begins) copy(state.list, payloadAt, qp.messageTo, payloadLength)
   const region = message.region!
-  const asks = slotAddress(region, 0, message.slot)
-  let fault = awaited(qp, psn, asks)
+  const start = slotAddress(region, 0, message.slot)
+  const end = start + message.length
+  let fault = awaited(qp, psn, ASKS_RECORD, start, end)
   if (fault === UNASKED) {
     fault = healthFault(state, region)
     if (fault !== PASS) return NOT_DURABLE
     const dataAt = row.begins ? payloadAt : stagedAt(qp)
-    fault = awaitJob(qp, psn, asks, acceptThrough(state, qp, message, dataAt))
+    const taken = acceptThrough(state, qp, message, dataAt)
+    fault = awaitJob(state, qp, psn, ASKS_RECORD, start, end, taken)
   }
   if (fault !== PASS) return fault
   qp.message = MESSAGE_NONE

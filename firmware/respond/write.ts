@@ -40,7 +40,13 @@ import {
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import { lookBeforeWrite } from '../placement/scrub.ts'
-import { beginCached, endCached, noteCached, storeCached } from '../placement/write-back.ts'
+import {
+  ASKS_BYTES,
+  beginCached,
+  endCached,
+  noteCached,
+  storeCached,
+} from '../placement/write-back.ts'
 import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from '../status/on-demand.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
@@ -119,7 +125,6 @@ function storePacket(state: ServeContext, qp: QueuePair, packet: Packet): void {
   if (qp.paged) {
     storePages(state, qp, psn, payloadAt, region!, payloadLength)
   } else if (qp.caching) {
-    if (qp.cached.messageFrom < 0) noteCached(state, qp, messageTo, payloadLength)
     storeCached(state, qp, psn, payloadAt, messageTo, payloadLength)
   } else {
     if (qp.placing) withhold(state, qp, psn)
@@ -131,7 +136,7 @@ function storePacket(state: ServeContext, qp: QueuePair, packet: Packet): void {
 function endWrittenBack(state: ServeContext, qp: QueuePair, packet: Packet): Fault {
   const region = state.messages[qp.index]!.region!
   const { psn, payloadAt, payloadLength } = packet
-  return endCached(state, qp, psn, region, payloadAt, qp.messageTo, payloadLength)
+  return endCached(state, qp, psn, ASKS_BYTES, region, payloadAt, qp.messageTo, payloadLength)
 }
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
@@ -153,7 +158,9 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   qp.caching = region.placement === PLACEMENT_THROUGH
   qp.placing = durable && !qp.caching
   qp.messageTo = located.from + located.offset
+  // Noted before a confirmation is judged that would speak of this message, too.
   if (durable && qp.caching) beginCached(state, qp, qp.messageTo)
+  else if (qp.caching) noteCached(state, qp, qp.messageTo, length)
   state.messages[qp.index]!.region = region
   return PASS
 }
@@ -165,6 +172,8 @@ function aimAtPages(state: WireState & GatherState, qp: QueuePair, region: Regio
   state.messages[qp.index]!.region = region
   forgetAim(qp)
   qp.paged = true
+  // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
+  qp.volatile = true
   qp.messageTo = offset
   return PASS
 }

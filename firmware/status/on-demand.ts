@@ -250,8 +250,6 @@ export function storePages(
 ): void {
   const { list } = state
   const to = qp.messageTo
-  // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
-  qp.volatile = true
   list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {

@@ -208,10 +208,13 @@ interface Cached {
   /** Its message in progress is to be written back: its first byte, or -1; and its life. */
   messageFrom: number
   messageLife: number
-  /** The request that is to come again: its PSN, or -1; and what it asks for, as a number. */
+  /** The request that is to come again: its PSN, or -1; of which kind it is, ASKS_*. */
   psn: number
   asks: number
-  /** NOT_READY until somebody knows; then PASS, or why it is refused. */
+  /** The bytes that it asks for, [start, end). */
+  start: number
+  end: number
+  /** UNASKED if no job has it yet; NOT_READY until somebody knows; then PASS, or a refusal. */
   outcome: Fault
   /** The job that is to say so: what an older one says is no answer. */
   order: number
@@ -226,6 +229,8 @@ function nothingCached(): Cached {
     messageLife: 0,
     psn: -1,
     asks: 0,
+    start: 0,
+    end: 0,
     outcome: PASS,
     order: 0,
   }

@@ -607,6 +607,15 @@ describe('what is not granted', () => {
     expect(host.card.counter('NOT_DURABLE')).toBe(1)
   })
 
+  test('nor is who writes there told so by the immediate of that WRITE', () => {
+    const { host, region, qp } = begun()
+    const [frame] = host.frames(1)
+    host.map(region, [[0, frame!]])
+    const asks = { immediate: 7, solicited: true }
+    const sent = host.write(qp, region, 0, dataOf(4, 1), asks)
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([0x63])
+  })
+
   test('a local queue of the host does not reach it', () => {
     for (const opcode of [READ, WRITE]) {
       const { host, region } = begun()

@@ -7,9 +7,16 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
-import { FLUSH_BYTES_MAX, FLUSH_TIMEOUT_US, THROUGH_JOBS } from '../../../firmware/board/limits.ts'
+import {
+  BURST_FRAMES,
+  FLUSH_BYTES_MAX,
+  FLUSH_TIMEOUT_US,
+  LINE_BYTES,
+  THROUGH_JOBS,
+} from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { PLACEMENT_THROUGH, WRITE_PERSIST_REGION } from '../../../firmware/medium/region.ts'
+import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import { createQueuePair, forgetOld } from '../../../firmware/transport/queue-pair.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -63,6 +70,7 @@ const RNR_NAK = 0x2c
 const BYTES = 4096
 const OWN = { kind: mad.KIND_BYTES, length: BYTES }
 const MTU = 256
+const FIRST_LANE = LANES_AT / LINE_BYTES
 
 /** A card with a region of bytes through the caches of its host. */
 interface WithBytes extends Placed {
@@ -264,6 +272,34 @@ describe('bytes registered write-persist', () => {
     }
   })
 
+  test('an ATOMIC WRITE is never there before what a FLUSH in front of it covers', () => {
+    let flags = 0
+    let own: TestRegion
+    explorePlaced(
+      {
+        begin: () => {
+          const made = withBytes(WRITE_PERSIST_REGION)
+          own = made.card.provision({ name: 'own', ...OWN })
+          return made
+        },
+        during: (made) => {
+          const { qp, bytes, card } = made as WithBytes
+          const frames = writeFrames(qp, own, 0, dataOf(64, 1))
+          frames.push(flushFrame(qp, own, { length: 64 }))
+          card.serve(...frames, atomicWriteFrame(qp, bytes, 0, dataOf(8, 2)))
+        },
+      },
+      ({ card, command, image }) => {
+        const flag = readBytes(card, 8)!
+        if (flag.every((byte) => byte === 0)) return
+        flags += 1
+        const found = card.read(card.connect(), card.open('own'), 0, 0, 64)
+        expect(found, `command ${command}, ${image}`).toEqual(dataOf(64, 1))
+      },
+    )
+    expect(flags).toBeGreaterThan(0)
+  })
+
   test('an agent that goes before its bell refuses who waits: NAK 0x63', () => {
     for (const how of ['host', 'other', 'silent'] as const) {
       const made = withBytes(WRITE_PERSIST_REGION)
@@ -277,6 +313,51 @@ describe('bytes registered write-persist', () => {
       else work(card, agentOfNewHost(card))
       expect(answersOf(card.serve(frame!)), how).toEqual(['NAK 63'])
     }
+  })
+
+  test('where no job is left before the next start it is refused: NAK 0x63', () => {
+    const made = withBytes(WRITE_PERSIST_REGION)
+    const { card, qp, region, bytes } = made
+    for (let i = 0; i < THROUGH_JOBS; i++) card.nvdimm.refuseWrites(FIRST_LANE + BURST_FRAMES + i)
+    for (let i = 0; i < THROUGH_JOBS; i++) {
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+      work(card, made.agent!)
+    }
+    const [frame] = writeFrames(qp, bytes, 0, dataOf(64, 1))
+    expect(answersOf(card.serve(frame!))).toEqual(['NAK 63'])
+    const record = card.connect()
+    const plain = writeFrames(record, region, 0, dataOf(64, 1))
+    expect(answersOf(card.serve(...plain))).toEqual(['NAK 63'])
+  })
+
+  test('one that Linux repeats without its address waits for a job, too', () => {
+    const made = withBytes(WRITE_PERSIST_REGION)
+    const { card, qp, bytes } = made
+    for (let i = 0; i < THROUGH_JOBS; i++) {
+      card.serve(...writeFrames(card.connect(MTU), bytes, i * 64, dataOf(64, i + 1)))
+    }
+    const { psn } = qp
+    const data = dataOf(8, 1)
+    expect(answersOf(card.serve(atomicWriteFrame(qp, bytes, 2048, data)))).toEqual(['RNR'])
+    work(card, made.agent!)
+    const again = atomicWriteFrame(qp, { ...bytes, baseHigh: 0 }, 0, data, { psn })
+    expect(isTaken(insist(made, [again]))).toBe(true)
+    cutPower(made, NOTHING)
+    expect(readBytes(restarted(made), 2056)!.slice(2048)).toEqual(data)
+  })
+
+  test('another request under its PSN is not the one that is awaited', () => {
+    const made = withBytes(WRITE_PERSIST_REGION)
+    const { card, qp, bytes } = made
+    const { psn } = qp
+    card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1)))
+    work(card, made.agent!)
+    const long = writeFrames(qp, bytes, 0, dataOf(128, 2), { psn })
+    expect(answersOf(card.serve(...long))).toEqual(['RNR'])
+    work(card, made.agent!)
+    expect(answersOf(card.serve(...long))).toEqual(['ACK'])
+    cutPower(made, NOTHING)
+    expect(readBytes(restarted(made), 128)).toEqual(dataOf(128, 2))
   })
 
   test('more than there are jobs: each is taken in the end', () => {
@@ -392,6 +473,59 @@ describe('FLUSH of bytes through the caches', () => {
     expect(answersOf(card.serve(again))).toEqual(['done'])
   })
 
+  test('nor does it then speak for more than it has asked for', () => {
+    for (const how of ['confirmed', 'in a later life'] as const) {
+      const made = withBytes()
+      const { card, qp, bytes } = made
+      card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1)))
+      card.serve(...writeFrames(qp, bytes, 1024, dataOf(64, 2)))
+      const { psn } = qp
+      card.serve(flushFrame(qp, bytes, { length: 64 }))
+      work(card, made.agent!)
+      const again = flushFrame(qp, { ...bytes, baseHigh: 0 }, { psn, length: 64 })
+      expect(answersOf(card.serve(again))).toEqual(['done'])
+      const last = sendFrames(qp, dataOf(8, 1), { solicited: true })
+      if (how === 'in a later life') {
+        last[0] = flushFrame(qp, bytes, { psn: psn + 1, vaLow: 1024, length: 64 })
+        // Pushed, so that it is not refused as what was on its way.
+        card.serve(flushFrame(card.connect(), card.provision({ name: 'own', ...OWN })))
+        restartHost(card)
+        work(card, agentOfNewHost(card))
+      }
+      expect(answersOf(card.serve(...last)), how).toEqual(['NAK 63'])
+    }
+  })
+
+  test('one of other bytes under its PSN is not the one that is awaited', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    card.serve(...writeFrames(qp, bytes, 1024, dataOf(64, 2)))
+    const { psn } = qp
+    card.serve(flushFrame(qp, bytes, { length: 64 }))
+    work(card, made.agent!)
+    const other = flushFrame(qp, bytes, { psn, vaLow: 1024, length: 64 })
+    expect(answersOf(card.serve(other))).toEqual(['RNR'])
+    work(card, made.agent!)
+    expect(answersOf(card.serve(other))).toEqual(['done'])
+    cutPower(made, NOTHING)
+    expect(readBytes(restarted(made), 1088)!.slice(1024)).toEqual(dataOf(64, 2))
+  })
+
+  test('nor is an ATOMIC WRITE without an address, which would go anywhere', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    const own = card.provision({ name: 'own', ...OWN })
+    const owner = card.connect()
+    card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1)))
+    const { psn } = qp
+    card.serve(flushFrame(qp, bytes, { length: 64 }))
+    work(card, made.agent!)
+    const nowhere = atomicWriteFrame(qp, { ...bytes, baseHigh: 0 }, 0, dataOf(8, 9), { psn })
+    const sent = card.serve(...writeFrames(owner, own, 512, dataOf(64, 3)), nowhere)
+    expect(answersOf(sent)).toEqual(['ACK', 'NAK 62'])
+    expect(card.read(owner, own, 0, 0, 64, 512)).toEqual(dataOf(64, 3))
+  })
+
   test('X-1: of bytes of an earlier life of the agent: NAK 0x63, of others it is answered', () => {
     const made = withBytes()
     const { card, qp, bytes } = made
@@ -438,6 +572,14 @@ describe('FLUSH of bytes through the caches', () => {
       const sent = card.serve(...sendFrames(qp, dataOf(8, 1), { solicited: true }))
       expect(sent.some((one) => one.opcode === answer || one.syndrome === answer)).toBe(true)
     }
+  })
+
+  test('nor is a WRITE confirmed by its own immediate', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    const asks = { immediate: 7, solicited: true }
+    const sent = card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1), asks))
+    expect(answersOf(sent)).toEqual(['NAK 63'])
   })
 
   test('without an agent, and of a region that is being made, it says what is the case', () => {

@@ -515,6 +515,7 @@ describe('what is refused', () => {
       record(queue, region, 1, 1, dataOf(64, 1)),
       { ...to, opcode: kind.WRITE, inline: dataOf(8, 1) },
       { ...to, opcode: kind.ATOMIC_WRITE, operation: 1 },
+      { ...to, opcode: kind.FLUSH, length: 8, compare: 2 },
     ]
     for (const [n, store] of stores.entries()) {
       const refused = { opcode: store.opcode, status: el.WC_GENERAL_ERR, refusal: 0x94 }

@@ -66,7 +66,7 @@ export const MISSING: readonly Row[] = [
     id: 'S1-M5',
     broken: 'bytes registered write-persist are acknowledged when the agent is asked',
     file: WRITE_BACK,
-    find: '  return awaitJob(qp, psn, messageFrom, taken)',
+    find: '  return awaitJob(state, qp, psn, asks, messageFrom, end, taken)',
     replace: '  return taken',
     test: WRITE_BACK_TEST,
     title: ': not taken before the bell, and then as ever',
