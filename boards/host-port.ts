@@ -60,12 +60,34 @@ export interface PagedMemory {
   readonly pageBytes: number
   /** Pages that can be there at once. */
   readonly room: number
+  /** Where the card may reach it by virtual addresses, if the host's IOMMU translates them. */
+  readonly shared?: SharedAddresses
+  /** How much room it has now, and how much it swaps; not known where it is left out. */
+  pressure?(): PagePressure
   /** Whoever reaches the pages by DMA, one at a time. */
   use(user: PageUser): PageUse
   /** A copy of [at, at + length), as the host's CPU loads it. Rejects with PageLost. */
   load(at: number, length: number): Promise<Uint8Array>
   /** Stores as the host's CPU does. Rejects with PageLost; whole pages are never lost. */
   store(at: number, bytes: Uint8Array): Promise<void>
+}
+
+export interface PagePressure {
+  /** Share of the room that no page has, 0 to 1. */
+  readonly free: number
+  /** Pages read from the swap file, and written to it, in a second. */
+  readonly swapsPerS: number
+}
+
+/** A part of an address space of the host that its IOMMU translates for the card. */
+export interface SharedAddresses {
+  /** Virtual address of the first byte; a multiple of a page, below 2^48. */
+  readonly address: number
+  /**
+   * From now on the space with that number is this one, for the card; what has arrived and was not
+   * let go of is translated, and nothing else. Null: for no card.
+   */
+  bind(space: number | null): void
 }
 
 export interface PageUser {
@@ -87,6 +109,8 @@ export interface PageUse {
   want(page: number): void
   /** Likewise, of a page that nobody waits for yet: those that are waited for come first. */
   expect(page: number): void
+  /** Pages go in blocks of so many, a power of two, as far as they are idle. */
+  inBlocks?(pages: number): void
   /** A page will not be needed soon: others stay before it does. */
   drop(page: number): void
   /**

@@ -13,8 +13,10 @@ export {
   type HostPort,
   type PagedMemory,
   PageLost,
+  type PagePressure,
   type PageUse,
   type PageUser,
+  type SharedAddresses,
   type SharedMemory,
 } from '../boards/host-port.ts'
 export type { Depths } from '../firmware/wire/capability.ts'

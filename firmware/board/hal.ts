@@ -48,6 +48,15 @@ export const HOST_SPACE: number = 2 * SPACE_BYTES
  */
 export const DMA_SPACE: number = 3 * SPACE_BYTES
 
+/**
+ * The host's ordinary memory by virtual addresses of its own (shared virtual addressing): one space
+ * of SPACE_BYTES behind the other, `Facts.sharedSpaces` of them, each an address space that the
+ * host has bound to that number (PASID). Its IOMMU translates every access, which lies in one page
+ * of 4096 bytes; COPY and COMPARE alone may name it. Of a page that it does not translate a read is
+ * DMA_FAILED, and a write is lost. Otherwise it is as DMA_SPACE, in the same order.
+ */
+export const SHARED_SPACE: number = 4 * SPACE_BYTES
+
 /*
  * The command ring: COMMANDS_MAX descriptors of eight Float64 words, one line each.
  *
@@ -221,6 +230,8 @@ export interface Facts {
   readonly hostBytes: number
   /** Bytes of DMA_SPACE: the addresses that a host behind PCIe may give; 0 if there is no host. */
   readonly dmaBytes: number
+  /** Address spaces of the host that its IOMMU translates for the card, 0 to 8; 0 unless said. */
+  readonly sharedSpaces?: number
   /** Refuse the FLUSH requests of Linux, whose ICRC is not the standard one (wire-format 9). */
   readonly strictIcrc: boolean
   /** Unsafe shutdowns that the part has counted (NFIT/SMART); it grows when a save failed. */

@@ -22,10 +22,12 @@ import {
   REGION_EXISTS,
   REQUEST,
 } from '../board/fault.ts'
+import { SPACE_BYTES } from '../board/hal.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
 import type { ResidencyState } from '../burst/context.ts'
 import { forgetInvalidated } from '../engine/locate.ts'
+import type { HostState } from '../host/host-state.ts'
 import { isHostRange } from '../host/ranges.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
@@ -38,7 +40,9 @@ import {
   type Region,
 } from '../medium/region.ts'
 import {
+  BY_TABLE,
   clearPages,
+  IN_PLACE,
   isNextCall,
   NO_FRAME,
   pagesOf,
@@ -74,7 +78,9 @@ export function registerOnDemand(call: Call): Fault {
   let place = 0
   while (place < ON_DEMAND_REGIONS && !isFree(state, place)) place += 1
   if (place === ON_DEMAND_REGIONS) return ON_DEMAND_FULL
-  if (!takePages(state.translation, place, pagesOf(length))) return ON_DEMAND_FULL
+  const shared = sharedAddress(call)
+  if (!canTranslate(call, shared, length, place)) return REQUEST
+  if (!takePages(state.translation, place, pagesOf(length), shared)) return ON_DEMAND_FULL
   const domain = u16(bytes, at + mad.ON_DEMAND_DOMAIN)
   const region = onDemandRegionOf(state, REGIONS + place, name, {
     length,
@@ -88,6 +94,19 @@ export function registerOnDemand(call: Call): Fault {
   putU32(bytes, to + mad.ON_DEMAND_RKEY, region.rkey)
   putU32(bytes, to + mad.ON_DEMAND_PLACE, region.index)
   return PASS
+}
+
+/** The virtual address that the IOMMU is to translate, or BY_TABLE. */
+function sharedAddress({ bytes, at }: Call): number {
+  if ((bytes[at + mad.ON_DEMAND_FLAGS]! & mad.ON_DEMAND_SHARED) === 0) return BY_TABLE
+  return get64(bytes, at + mad.ON_DEMAND_SHARED_HIGH)
+}
+
+/** Can the region be translated so? The board has to have that address space for the card. */
+function canTranslate({ state }: Call, shared: number, length: number, place: number): boolean {
+  if (shared === BY_TABLE) return true
+  if (shared % PAGE_BYTES !== 0 || shared + length > SPACE_BYTES) return false
+  return place < (state.facts.sharedSpaces ?? 0)
 }
 
 interface Shape {
@@ -130,19 +149,26 @@ export function mapPages(call: Call): Fault {
   const many = u32(bytes, at + mad.MAP_COUNT)
   if (many < 1 || many > mad.MAP_MAX) return REQUEST
   const pages = pagesOf(region.areaBytes)
+  const place = region.index - REGIONS
+  const isShared = state.translation.shared[place] !== BY_TABLE
   for (let i = 0; i < many; i++) {
     const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
-    const from = u32(bytes, entry + 4) * PAGE_BYTES
-    if (u32(bytes, entry) >= pages || !isHostRange(state.host, from, PAGE_BYTES)) return PAGE
+    if (u32(bytes, entry) >= pages) return PAGE
+    if (!isFrame(state, isShared, u32(bytes, entry + 4))) return PAGE
   }
-  const place = region.index - REGIONS
   if (!isNextCall(state.translation, place, u32(bytes, at + mad.MAP_SEQUENCE))) return PASS
   for (let i = 0; i < many; i++) {
     const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
-    putPage(state, region, u32(bytes, entry), u32(bytes, entry + 4))
+    putPage(state, region, u32(bytes, entry), isShared ? IN_PLACE : u32(bytes, entry + 4))
   }
   wakePaused(state)
   return PASS
+}
+
+/** May a page lie there? */
+function isFrame(state: HostState, isShared: boolean, frame: number): boolean {
+  if (isShared) return frame === mad.MAP_IN_PLACE
+  return isHostRange(state.host, frame * PAGE_BYTES, PAGE_BYTES)
 }
 
 export function unmapPages(call: Call): Fault {

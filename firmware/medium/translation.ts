@@ -1,9 +1,18 @@
 // hot path
 /**
- * Where the pages lie of memory that the host registered on demand: from the number of a page in
- * its region to the frame that has it, a page of DMA_SPACE (source 5, P5-27).
+ * Where the pages lie of memory that the host registered on demand (source 5, P5-27), by either of
+ * two ways. Which one, the host says when it registers the region:
+ *
+ *   the card     page ──▶ frame, a page of DMA_SPACE: this table has it
+ *   the IOMMU    page ──▶ the host's own virtual address, in SHARED_SPACE: the IOMMU has the frame
  *
  * Invariants:
+ * - Nobody else knows of the two: `isPageThere` and `addressOfPage` are all that an access asks. Of
+ *   both the card knows which pages are there. A posted write brings no fault back, so an IOMMU
+ *   that refuses it would be too late: the host says of each page that it came (MAP), and takes it
+ *   only when the card has answered UNMAP, whoever translates.
+ * - Where the IOMMU translates no address of a frame is known to the card, so none that is old can
+ *   be used.
  * - A region has a piece of one pool that was made at start: nothing is allocated later, and a page
  *   is found by one addition and one load. No two regions share a piece.
  * - What came in a call that was executed before, or was overtaken by a later one, is told by its
@@ -12,16 +21,26 @@
  *   told of the same page again and again.
  */
 
+import { DMA_SPACE, SHARED_SPACE, SPACE_BYTES } from '../board/hal.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES } from '../board/limits.ts'
 
 /** No frame has the page. */
 export const NO_FRAME = -1
 
+/** The page is there, and the IOMMU knows where. */
+export const IN_PLACE = 0
+
+/** Of a region whose pages this table translates. */
+export const BY_TABLE = -1
+
 /** How often the host is told of the same page, µs. */
 export const TELL_AGAIN_US = 10_000
 
 export interface Translation {
-  /** The frame of each page of the pool, or NO_FRAME; and when the host was told of it, µs. */
+  /**
+   * The frame of each page of the pool, or NO_FRAME; IN_PLACE where the IOMMU translates. When the
+   * host was told of the page, µs.
+   */
   readonly frames: Int32Array
   readonly toldUs: Float64Array
   /** When the host was told of a hint at it. */
@@ -29,6 +48,8 @@ export interface Translation {
   /** By place of a region: its first page in the pool, and its pages; 0 if there is no region. */
   readonly first: Int32Array
   readonly pages: Int32Array
+  /** The host's virtual address of its first byte, which the IOMMU translates; or BY_TABLE. */
+  readonly shared: Float64Array
   /** Sequence of the last call that was executed. */
   readonly sequence: Int32Array
   /** Pages that have a frame. */
@@ -46,6 +67,7 @@ export function createTranslation(hosted: boolean): Translation {
     hintedUs: new Float64Array(pool),
     first: new Int32Array(ON_DEMAND_REGIONS),
     pages: new Int32Array(ON_DEMAND_REGIONS),
+    shared: new Float64Array(ON_DEMAND_REGIONS).fill(BY_TABLE),
     sequence: new Int32Array(ON_DEMAND_REGIONS),
     mapped: new Int32Array(ON_DEMAND_REGIONS),
     condition: new Uint8Array(ON_DEMAND_REGIONS),
@@ -57,8 +79,16 @@ export function pagesOf(bytes: number): number {
   return Math.ceil(bytes / PAGE_BYTES)
 }
 
-/** Takes a piece of the pool for the region at that place; false if there is none so long. */
-export function takePages(table: Translation, place: number, pages: number): boolean {
+/**
+ * Takes a piece of the pool for the region at that place; false if there is none so long. `shared`:
+ * the virtual address that the IOMMU translates, or BY_TABLE.
+ */
+export function takePages(
+  table: Translation,
+  place: number,
+  pages: number,
+  shared: number,
+): boolean {
   let at = freePagesAt(table, 0, pages)
   for (let i = 0; i < ON_DEMAND_REGIONS && at < 0; i++) {
     if (table.pages[i] !== 0) at = freePagesAt(table, table.first[i]! + table.pages[i]!, pages)
@@ -66,6 +96,7 @@ export function takePages(table: Translation, place: number, pages: number): boo
   if (at < 0) return false
   table.first[place] = at
   table.pages[place] = pages
+  table.shared[place] = shared
   table.sequence[place] = 0
   table.condition[place] = 0
   clearPages(table, place)
@@ -97,9 +128,16 @@ export function clearPages(table: Translation, place: number): void {
   table.mapped[place] = 0
 }
 
-/** The frame of that page, which the region must have; NO_FRAME if the page is not there. */
-export function frameOf(table: Translation, place: number, page: number): number {
-  return table.frames[table.first[place]! + page]!
+/** Is that page, which the region must have, there? */
+export function isPageThere(table: Translation, place: number, page: number): boolean {
+  return table.frames[table.first[place]! + page] !== NO_FRAME
+}
+
+/** The address of that page, which must be there: in DMA_SPACE, or in SHARED_SPACE. */
+export function addressOfPage(table: Translation, place: number, page: number): number {
+  const shared = table.shared[place]!
+  if (shared === BY_TABLE) return DMA_SPACE + table.frames[table.first[place]! + page]! * PAGE_BYTES
+  return SHARED_SPACE + place * SPACE_BYTES + shared + page * PAGE_BYTES
 }
 
 /** Is a call of that sequence newer than the last one? Then it is the last one now. */

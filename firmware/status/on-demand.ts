@@ -3,7 +3,7 @@
  * Memory of the host that is registered on demand: its pages come and go, and a request that needs
  * one which is away waits for it (source 5; P5-27, P5-28, X-6).
  *
- *   WRITE, READ ──▶ page ──medium/translation.ts──▶ frame in DMA_SPACE: carried out
+ *   WRITE, READ ──▶ page ──medium/translation.ts──▶ frame, or virtual address: carried out
  *                     └─ away: EVENT_PAGES_WANTED to the host, RNR NAK to the requester
  *
  * Invariants:
@@ -31,7 +31,6 @@
 import { compare, copy } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
 import { type Fault, KEY, PAGE_ABSENT, PASS, UNREADABLE } from '../board/fault.ts'
-import { DMA_SPACE } from '../board/hal.ts'
 import {
   ON_DEMAND_REGIONS,
   PAGE_BYTES,
@@ -52,9 +51,9 @@ import { byteOffset, KIND_ON_DEMAND, type Region } from '../medium/region.ts'
 import {
   ANYWHERE,
   AWAY,
-  frameOf,
+  addressOfPage,
+  isPageThere,
   isToBeTold,
-  NO_FRAME,
   pagesOf,
   releasePages,
   THERE,
@@ -93,7 +92,7 @@ export function reachOf(
   const place = regionPlaceOf(region)
   let page = Math.floor(offset / PAGE_BYTES)
   let end = page * PAGE_BYTES
-  while (end < offset + length && frameOf(translation, place, page) !== NO_FRAME) {
+  while (end < offset + length && isPageThere(translation, place, page)) {
     page += 1
     end = page * PAGE_BYTES
   }
@@ -227,11 +226,11 @@ export function offsetIn(state: WireState, region: Region): number {
   return byteOffset(region, vaHigh, vaLow, length)
 }
 
-/** Where that byte of the region lies: an address in DMA_SPACE. Its page must be there. */
+/** Where that byte of the region lies, whoever translates it. Its page must be there. */
 function addressOf(state: MemoryState, region: Region, offset: number): number {
   const page = Math.floor(offset / PAGE_BYTES)
-  const frame = frameOf(state.translation, regionPlaceOf(region), page)
-  return DMA_SPACE + frame * PAGE_BYTES + (offset - page * PAGE_BYTES)
+  const at = addressOfPage(state.translation, regionPlaceOf(region), page)
+  return at + (offset - page * PAGE_BYTES)
 }
 
 /** Bytes of [offset, offset + length) that lie in the page of the first one. */

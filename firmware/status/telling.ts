@@ -30,7 +30,7 @@ import { type Initiator, submit, takeWork, type Work, type WorkOwner } from '../
 import type { CommitState } from '../commit/context.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { KIND_ON_DEMAND, KIND_RECORDS, type Region } from '../medium/region.ts'
-import { frameOf, NO_FRAME, pagesOf } from '../medium/translation.ts'
+import { isPageThere, pagesOf } from '../medium/translation.ts'
 import {
   type Association,
   askCurrent,
@@ -341,7 +341,7 @@ function countPages(state: MemoryState, a: Association, region: Region): void {
   const end = Math.min(pagesOf(a.from + a.length), translation.pages[place]!)
   beginCount(a)
   for (let page = Math.floor(a.from / PAGE_BYTES); page < end; page++) {
-    if (frameOf(translation, place, page) !== NO_FRAME) continue
+    if (isPageThere(translation, place, page)) continue
     countAbsent(a, page * PAGE_BYTES, PAGE_BYTES)
   }
   endCount(a)

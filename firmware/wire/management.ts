@@ -591,12 +591,14 @@ export const NOTICES_RECORD = 2
  *                  multiple of 4096        48 protection domain u16
  *                  50 rights u16, access flags: 2 write, 4 read
  *                  52 R_Key u32, 56 its place u32: answer
+ *                  60 flags u8: 1 the IOMMU translates it, by the virtual address of its first byte
+ *                  64 u64, in the address space that has the number of its place behind the others
  *
  * MAP (SET): pages that are there from now on, each in its frame.
  * UNMAP (SET): pages that are not. Behind the answer the card touches their frames no more.
  *                   0 R_Key u32    4 sequence u32     8 how many u32
  *                  12 of 8 bytes each: page u32, frame u32, at most 26; of UNMAP of 4 bytes each:
- *                  page u32, at most 53
+ *                  page u32, at most 53. Where the IOMMU translates, each frame is 2^32 - 1
  *
  * The sequence grows from call to call of a region, from 1 on; what is not newer than the last one
  * was executed already, and changes nothing. A call that is refused has changed nothing either, and
@@ -629,6 +631,13 @@ export const ON_DEMAND_DOMAIN = 48
 export const ON_DEMAND_RIGHTS = 50
 export const ON_DEMAND_RKEY = 52
 export const ON_DEMAND_PLACE = 56
+export const ON_DEMAND_FLAGS = 60
+export const ON_DEMAND_SHARED_HIGH = 64
+export const ON_DEMAND_SHARED_LOW = 68
+/** Flag of ON_DEMAND: the IOMMU translates. */
+export const ON_DEMAND_SHARED = 1
+/** Frame of a page that the IOMMU translates. */
+export const MAP_IN_PLACE = 0xffffffff
 export const MAP_RKEY = 0
 export const MAP_SEQUENCE = 4
 export const MAP_COUNT = 8

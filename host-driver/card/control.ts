@@ -9,7 +9,7 @@
  *   fewer than that are executed between a call and its last repetition.
  */
 
-import { PAGE_BYTES, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
+import { PAGE_BYTES, REGIONS, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { putU64, u64 } from '../base/wide.ts'
@@ -65,9 +65,21 @@ export interface OnDemandShape {
   readonly base: bigint
   readonly domain: number
   readonly rights: number
+  /** Virtual address of its first byte, where the host's IOMMU translates. */
+  readonly shared?: number
 }
 
-/** A page, and the address of the frame in which it is. */
+/** What a card has made of it. */
+interface OnDemandPlace {
+  readonly rkey: number
+  /** Number of its address space for the card, where the IOMMU translates. */
+  readonly space: number
+}
+
+/** Of a page: the IOMMU knows where it is. */
+export const IN_PLACE = -1
+
+/** A page, and the address of the frame in which it is, or IN_PLACE. */
 export type PlacedPage = readonly [page: number, at: number]
 
 /** What a queue pair is connected to. */
@@ -205,8 +217,8 @@ export class Control implements QueueCalls {
     await this.set('ring', mad.ATTRIBUTE_RING, body)
   }
 
-  /** Registers memory whose pages come and go, none of which is there; its R_Key. */
-  async onDemand(shape: OnDemandShape): Promise<number> {
+  /** Registers memory whose pages come and go, none of which is there. */
+  async onDemand(shape: OnDemandShape): Promise<OnDemandPlace> {
     const body = bodyOf()
     body.set(shape.name, mad.ON_DEMAND_NAME)
     putU64(body, mad.ON_DEMAND_LENGTH, shape.length)
@@ -214,7 +226,13 @@ export class Control implements QueueCalls {
     putU16(body, mad.ON_DEMAND_DOMAIN, shape.domain)
     putU16(body, mad.ON_DEMAND_RIGHTS, shape.rights)
     const what = `register '${Buffer.from(shape.name).toString('utf8')}' on demand`
-    return u32(await this.set(what, mad.ATTRIBUTE_ON_DEMAND, body), mad.ON_DEMAND_RKEY)
+    if (shape.shared !== undefined) {
+      body[mad.ON_DEMAND_FLAGS] = mad.ON_DEMAND_SHARED
+      putU64(body, mad.ON_DEMAND_SHARED_HIGH, shape.shared)
+    }
+    const answer = await this.set(what, mad.ATTRIBUTE_ON_DEMAND, body)
+    const space = u32(answer, mad.ON_DEMAND_PLACE) - REGIONS
+    return { rkey: u32(answer, mad.ON_DEMAND_RKEY), space }
   }
 
   /** Pages of such memory, up to PAGES_MAPPED_AT_ONCE, are there. */
@@ -226,7 +244,8 @@ export class Control implements QueueCalls {
     )
     pages.forEach(([page, at], i) => {
       putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES, page)
-      putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES + 4, at / PAGE_BYTES)
+      const frame = at === IN_PLACE ? mad.MAP_IN_PLACE : at / PAGE_BYTES
+      putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES + 4, frame)
     })
     await this.set(`map ${pages.length} pages`, mad.ATTRIBUTE_MAP, body)
   }

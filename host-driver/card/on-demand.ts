@@ -33,10 +33,12 @@ import { check, checkDomain, oneOf, shown } from '../base/kinds.ts'
 import { REGION_NAME } from '../control/management.ts'
 import {
   type Control,
+  IN_PLACE,
   PAGES_MAPPED_AT_ONCE,
   PAGES_UNMAPPED_AT_ONCE,
   type PlacedPage,
 } from './control.ts'
+import { blockPagesOf, SERVICES, type Service } from './granularity.ts'
 import type { QueueEvent } from './queues/values.ts'
 
 export interface OnDemandOptions {
@@ -49,6 +51,13 @@ export interface OnDemandOptions {
   readonly base?: bigint
   /** What others may do with it; both unless given. */
   readonly access?: 'read' | 'write' | 'readWrite'
+  /** Who translates its addresses: the card by a table, unless said, or the host's IOMMU. */
+  readonly translation?: 'card' | 'iommu'
+  /**
+   * What its users were promised: with it pages come and go in blocks (granularity.ts), one by one
+   * without.
+   */
+  readonly service?: Service
 }
 
 export interface OnDemandCounts {
@@ -83,6 +92,7 @@ export class OnDemandRegion {
   }
 
   private readonly shape: Parameters<Control['onDemand']>[0]
+  private readonly service: Service | undefined
   private readonly forget: (region: OnDemandRegion) => void
   private control: Control | null = null
   private use: PageUse | null = null
@@ -102,6 +112,7 @@ export class OnDemandRegion {
   /** For `PcieDevice.registerOnDemand`. */
   constructor(options: OnDemandOptions, forget: (region: OnDemandRegion) => void) {
     this.shape = shapeOf(options)
+    this.service = options.service
     this.name = options.name
     this.memory = options.memory
     this.forget = forget
@@ -131,9 +142,9 @@ export class OnDemandRegion {
     this.control = control
     this.sequence = 0
     try {
-      const key = await control.onDemand(this.shape)
-      if (this.control === control) this.key = key
-      else await control.endOnDemand(key)
+      const { rkey, space } = await control.onDemand(this.shape)
+      if (this.control === control) this.begin(rkey, space)
+      else await control.endOnDemand(rkey)
     } catch (error) {
       if (this.control === control) this.cardGone()
       throw error
@@ -141,8 +152,19 @@ export class OnDemandRegion {
     this.turn()
   }
 
+  private begin(rkey: number, space: number): void {
+    this.key = rkey
+    if (this.isShared) this.memory.shared!.bind(space)
+  }
+
+  /** Does the IOMMU translate? */
+  private get isShared(): boolean {
+    return this.shape.shared !== undefined
+  }
+
   /** The card is gone: it reaches nothing any more. */
   cardGone(): void {
+    if (this.isShared) this.memory.shared!.bind(null)
     this.control = null
     this.key = 0
     this.mapped.clear()
@@ -162,6 +184,9 @@ export class OnDemandRegion {
     if (use === null || pages === undefined) return
     const end = Math.min(pages.first + pages.count, memory.bytes / memory.pageBytes)
     counts.events++
+    const wanted = type !== 'pagesUnwanted'
+    const block = wanted ? blockPagesOf(memory.pressure?.(), this.service) : 1
+    if (wanted) use.inBlocks?.(block)
     for (let page = pages.first; page < end && this.use === use; page++) {
       if (type === 'pagesUnwanted') {
         use.drop(page)
@@ -170,6 +195,17 @@ export class OnDemandRegion {
         if (type === 'pagesHinted') use.expect(page)
         else use.want(page)
       }
+    }
+    if (block > 1) this.expectAround(use, pages.first, end, block)
+  }
+
+  /** The others of the same blocks come, too, behind whatever somebody waits for. */
+  private expectAround(use: PageUse, first: number, end: number, block: number): void {
+    const { bytes, pageBytes } = this.memory
+    const last = Math.min(bytes / pageBytes, Math.ceil(end / block) * block)
+    for (let page = first - (first % block); page < last && this.use === use; page++) {
+      if (page >= first && page < end) continue
+      if (!this.mapped.has(page) && !this.toMap.has(page)) use.expect(page)
     }
   }
 
@@ -193,7 +229,7 @@ export class OnDemandRegion {
     return {
       arrived: (page, at) => {
         if (!isOurs()) return
-        this.toMap.set(page, at)
+        this.toMap.set(page, this.isShared ? IN_PLACE : at)
         this.turn()
       },
       lost: (page) => {
@@ -328,6 +364,7 @@ export function checkRoom({ room, bytes, pageBytes }: PagedMemory): void {
 
 function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
   const { name, memory, domain = 0, base = 0n, access = 'readWrite' } = options
+  const { translation = 'card', service } = options
   check('region name', name, REGION_NAME)
   const bytes = new TextEncoder().encode(name)
   checkDomain(domain)
@@ -335,5 +372,12 @@ function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
     throw new ArgumentError(`base ${shown(base)}: a multiple of ${memory.pageBytes}`)
   }
   check('access', access, oneOf(Object.keys(RIGHTS)))
-  return { name: bytes, length: memory.bytes, base, domain, rights: RIGHTS[access] }
+  check('translation', translation, oneOf(['card', 'iommu']))
+  if (service !== undefined) check('service', service, oneOf(SERVICES))
+  const { shared } = memory
+  if (translation === 'iommu' && shared === undefined) {
+    throw new ArgumentError("translation 'iommu': the memory has no addresses that it translates")
+  }
+  const shape = { name: bytes, length: memory.bytes, base, domain, rights: RIGHTS[access] }
+  return translation === 'iommu' ? { ...shape, shared: shared!.address } : shape
 }

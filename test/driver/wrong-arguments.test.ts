@@ -47,7 +47,7 @@ import { type Call, callsOf, inTypes } from '../support/source/types.ts'
 const NOT_CALLED = new RegExp(
   [
     String.raw`^(AgentControl|AgentQueues|HostMemory|HostCpu|HostPort)\.`,
-    String.raw`^(PlacementControl|PiecesControl)\.`,
+    String.raw`^(PlacementControl|PiecesControl|SharedAddresses)\.`,
     String.raw`^(PagedMemory|PageUse|PageUser|SharedMemory|Wire|PcieAgentQueues)\.`,
     String.raw`^Watch\.(pause|begin|end|notice|proposal)$`,
     String.raw`^(Inbox\.(deliver|close)|FlushAgent\.begin|ResidencyStatus\.isReadyAt)$`,

@@ -91,7 +91,12 @@ import {
   removeLost,
   setOverfull,
 } from '../../firmware/medium/superblock.ts'
-import { createTranslation, releasePages, takePages } from '../../firmware/medium/translation.ts'
+import {
+  BY_TABLE,
+  createTranslation,
+  releasePages,
+  takePages,
+} from '../../firmware/medium/translation.ts'
 import {
   associated,
   createBlocks,
@@ -249,7 +254,7 @@ test('P5-27: no two regions share a page of the pool; a piece is found if there 
         const end = at + pages
         return end <= ON_DEMAND_PAGES && used.every(([from, to]) => end <= from! || to! <= at)
       })
-      expect(takePages(table, place, pages), `step ${step}`).toBe(fits)
+      expect(takePages(table, place, pages, BY_TABLE), `step ${step}`).toBe(fits)
       if (fits) pieces.set(place, pages)
       else refused += 1
     }

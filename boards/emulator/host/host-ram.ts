@@ -14,6 +14,7 @@ import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import type { SharedMemory } from '../../host-port.ts'
 import { type CardViolation, ZoneGuard } from '../../port/zone-guard.ts'
 import { check, NUMBER, PCIE_LINK } from '../base/arguments.ts'
+import { Iommu } from './iommu.ts'
 import { PageMarks } from './page-marks.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
 
@@ -24,6 +25,8 @@ export class HostRam implements SharedMemory, FarMemory {
   readonly guard: ZoneGuard
   /** Which pages the card has read and written. */
   readonly marks: PageMarks
+  /** What translates virtual addresses of the card. */
+  readonly iommu: Iommu = new Iommu()
   /** May be handed to another thread of the host. */
   readonly buffer: SharedArrayBuffer
   /** The memory as DMA reads see it. */
@@ -133,6 +136,7 @@ export class HostRam implements SharedMemory, FarMemory {
   powerCut(): void {
     this.link.take()
     this.guard.release()
+    this.iommu.clear()
     this.live.fill(0)
     this.publish(0, this.bytes)
   }

@@ -30,7 +30,14 @@
 
 import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import type { Clock, Timer } from '../../clock.ts'
-import { type PagedMemory, PageLost, type PageUse, type PageUser } from '../../host-port.ts'
+import {
+  type PagedMemory,
+  PageLost,
+  type PagePressure,
+  type PageUse,
+  type PageUser,
+  type SharedAddresses,
+} from '../../host-port.ts'
 import { COUNT, having, type Kinds, SIZE } from '../../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS, RAM } from '../base/arguments.ts'
 import type { HostRam } from './host-ram.ts'
@@ -43,6 +50,8 @@ import type { SwapDevice } from './swap.ts'
 const ZERO_PAGE_US = 1
 /** A page that came for the card stays so long unless it is used: some waits for a NAK of RNR. */
 const STAY_US = 2000
+/** A window over which swapping is measured. */
+const PRESSURE_US = 100_000
 /** A page that could not be written back is tried again after this. */
 const WRITE_AGAIN_US = 10_000
 
@@ -57,11 +66,14 @@ export interface PagerOptions {
   readonly clock: Clock
   /** Frames that are kept free for the next fault; a sixteenth unless given. */
   readonly spare?: number
+  /** Virtual address of the first page, for a card that reaches it so; 2^32 unless given. */
+  readonly address?: number
   readonly stayUs?: number
 }
 
 const PAGER_KINDS: Kinds<PagerOptions> = {
   ...{ ram: RAM, at: SIZE, frames: COUNT, pages: COUNT, spare: SIZE, stayUs: MICROSECONDS },
+  address: SIZE,
   ...{ swap: having(['read', 'write'], 'a SwapDevice'), clock: CLOCK },
 }
 
@@ -125,6 +137,7 @@ export class Pager implements PagedMemory {
     throw violation
   }
 
+  readonly shared: SharedAddresses
   private readonly ram: HostRam
   private readonly at: number
   private readonly swap: SwapDevice
@@ -139,7 +152,7 @@ export class Pager implements PagedMemory {
   private readonly swapped: Uint8Array
   private readonly dirty: Uint8Array
   /** The user was given it, and has not let go; wants it. */
-  private readonly shared: Uint8Array
+  private readonly shares: Uint8Array
   private readonly wanted: Uint8Array
   /** Nobody has waited for it yet. */
   private readonly expected: Uint8Array
@@ -156,6 +169,14 @@ export class Pager implements PagedMemory {
   private leaving = 0
   private reclaiming: Timer | null = null
   private user: PageUser | null = null
+  /** Number by which the card knows the address space; null: by none. */
+  private space: number | null = null
+  /** Pages that go together. */
+  private blockPages = 1
+  /** When the window of `pressure` began, swaps until then, and those of the window before. */
+  private windowUs = 0
+  private swapsFrom = 0
+  private swapsBefore = 0
   /** What the user was asked to let go, and has not. */
   private readonly asked = new Set<() => void>()
 
@@ -166,6 +187,9 @@ export class Pager implements PagedMemory {
     if (!fits || frames < 1 || pages < 1) {
       throw new RangeError(`${frames} frames at ${at} for ${pages} pages`)
     }
+    const { address = 2 ** 32 } = options
+    if (address % PAGE_BYTES !== 0) throw new RangeError(`address ${address}: on a page`)
+    this.shared = { address, bind: (space) => this.bind(space) }
     this.ram = ram
     this.at = at
     this.frames = frames
@@ -178,7 +202,7 @@ export class Pager implements PagedMemory {
     this.frameOf = new Int32Array(pages).fill(-1)
     this.swapped = new Uint8Array(pages)
     this.dirty = new Uint8Array(pages)
-    this.shared = new Uint8Array(pages)
+    this.shares = new Uint8Array(pages)
     this.wanted = new Uint8Array(pages)
     this.expected = new Uint8Array(pages)
     this.pageOf = new Int32Array(frames).fill(-1)
@@ -225,10 +249,46 @@ export class Pager implements PagedMemory {
       drop: (page) => {
         if (this.user === user) this.drop(page)
       },
+      inBlocks: (pages) => {
+        if (this.user === user) this.blockPages = pages
+      },
       end: () => {
         if (this.user === user) this.endUse()
       },
     }
+  }
+
+  /** Measured over the last windows of PRESSURE_US. */
+  pressure(): PagePressure {
+    this.turnWindow()
+    const most = Math.max(this.swapsBefore, this.swapsNow - this.swapsFrom)
+    return { free: this.free.length / this.frames, swapsPerS: (most * 1e6) / PRESSURE_US }
+  }
+
+  private get swapsNow(): number {
+    return this.counts.majorFaults + this.counts.writeBacks
+  }
+
+  private turnWindow(): void {
+    const passed = this.clock.nowUs - this.windowUs
+    if (passed < PRESSURE_US) return
+    this.swapsBefore = passed < 2 * PRESSURE_US ? this.swapsNow - this.swapsFrom : 0
+    this.swapsFrom = this.swapsNow
+    this.windowUs = this.clock.nowUs
+  }
+
+  private bind(space: number | null): void {
+    const { iommu } = this.ram
+    for (let page = 0; page < this.pages; page++) {
+      if (this.space !== null) iommu.unmap(this.space, this.virtualOf(page))
+      if (space === null || this.shares[page] === 0) continue
+      iommu.map(space, this.virtualOf(page), this.addressOf(page))
+    }
+    this.space = space
+  }
+
+  private virtualOf(page: number): number {
+    return this.shared.address + page * PAGE_BYTES
   }
 
   private want(page: number): void {
@@ -269,6 +329,7 @@ export class Pager implements PagedMemory {
 
   private endUse(): void {
     this.user = null
+    this.blockPages = 1
     for (let page = 0; page < this.pages; page++) this.unshare(page)
     this.wanted.fill(0)
     for (const page of this.ahead) this.states[page] = ABSENT
@@ -441,15 +502,17 @@ export class Pager implements PagedMemory {
   private share(page: number, at: number): void {
     const frame = this.frameOf[page]!
     this.stays[frame] = Math.max(this.stays[frame]!, this.clock.nowUs + this.stayUs)
-    this.shared[page] = 1
+    this.shares[page] = 1
     this.ram.windows.map(at, PAGE_BYTES)
+    if (this.space !== null) this.ram.iommu.map(this.space, this.virtualOf(page), at)
     this.user?.arrived(page, at)
   }
 
   private unshare(page: number): void {
-    if (this.shared[page] === 0) return
-    this.shared[page] = 0
+    if (this.shares[page] === 0) return
+    this.shares[page] = 0
     this.ram.windows.unmap(this.addressOf(page), PAGE_BYTES)
+    if (this.space !== null) this.ram.iommu.unmap(this.space, this.virtualOf(page))
   }
 
   // ---- pages go --------------------------------------------------------------------------------
@@ -476,10 +539,27 @@ export class Pager implements PagedMemory {
     while (this.free.length + this.leaving + victims.length < most) {
       const frame = choose()
       if (frame < 0) return
-      victims.push(this.pageOf[frame]!)
+      const page = this.pageOf[frame]!
+      victims.push(page)
       // Not to be chosen again in this call.
       this.stays[frame] = Infinity
+      // The rest of its block goes, too: room for another one.
+      const first = page - (page % this.blockPages)
+      for (let mate = first; mate < first + this.blockPages; mate++) {
+        if (this.isIdle(mate)) {
+          victims.push(mate)
+          this.stays[this.frameOf[mate]!] = Infinity
+        }
+      }
     }
+  }
+
+  /** May the page go, too, as nobody uses it? */
+  private isIdle(page: number): boolean {
+    if (page >= this.pages || this.states[page] !== PRESENT) return false
+    const frame = this.frameOf[page]!
+    if (this.stays[frame]! > this.clock.nowUs) return false
+    return !this.ram.marks.takeAccessed(this.addressOfFrame(frame))
   }
 
   /** Second chance: the next frame that was not used since the hand came by, or -1. */
@@ -533,7 +613,7 @@ export class Pager implements PagedMemory {
     for (const page of pages) {
       this.states[page] = LEAVING
       this.leaving++
-      if (this.shared[page] === 1) shared.push(page)
+      if (this.shares[page] === 1) shared.push(page)
       else own.push(page)
     }
     if (shared.length > 0) this.askFor(shared)

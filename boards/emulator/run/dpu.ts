@@ -13,7 +13,7 @@
  */
 
 import type { Facts } from '../../../firmware/board/hal.ts'
-import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
+import { BURST_FRAMES, ON_DEMAND_REGIONS } from '../../../firmware/board/limits.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { BOOLEAN, COUNT, FUNCTION, having, type Kinds, OBJECT, oneOf, TEXT } from '../../kinds.ts'
 import {
@@ -225,6 +225,7 @@ export class EmulatedDpu {
       nvdimmBytes: nvdimm.bytes,
       hostBytes: this.options.host?.bytes ?? 0,
       dmaBytes: this.ram?.bytes ?? 0,
+      sharedSpaces: this.ram === null ? 0 : ON_DEMAND_REGIONS,
       strictIcrc: false,
       dirtyShutdowns: nvdimm.dirtyShutdowns,
       mac: DEFAULT_PORT.mac,

@@ -54,6 +54,7 @@ import {
   RECEIVE_AT,
   RECEIVED_AT,
   RESULT,
+  SHARED_SPACE,
   SKIP,
   SPACE_BYTES,
   TO,
@@ -67,6 +68,7 @@ import {
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   LINE_BYTES,
+  PAGE_BYTES,
 } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../../kinds.ts'
@@ -78,6 +80,7 @@ import type { Random } from '../base/random.ts'
 import type { HostMemory } from '../host/host-memory.ts'
 import { HostPieces } from '../host/host-pieces.ts'
 import type { HostRam } from '../host/host-ram.ts'
+import { NO_TRANSLATION } from '../host/iommu.ts'
 import type { PcieLink } from '../host/pcie.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
@@ -90,6 +93,9 @@ const HOST = 3
 const DMA = 4
 /** Bytes of the host's memory from more than one piece, put together. */
 const GATHERED = 5
+
+/** No command may name that address. */
+const NO_ADDRESS = -2
 
 /** Up to this length a loop over words beats the engine's own copy and compare, bytes. */
 const LOOP_BYTES_MAX = 512
@@ -309,6 +315,13 @@ export class EmulatedMachine implements Machine {
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
+    if (op <= COPY_CLEAN || op === COMPARE) {
+      const from = words[at + FROM]!
+      const to = words[at + TO]!
+      if (from >= SHARED_SPACE || to >= SHARED_SPACE) {
+        return this.executeShared(op, at, from, to, length)
+      }
+    }
     if (op === COPY_CLEAN || op === COPY) {
       return this.copy(at, words[at + FROM]!, words[at + TO]!, length, op === COPY_CLEAN)
     }
@@ -455,6 +468,42 @@ export class EmulatedMachine implements Machine {
     if (pieces === null) return BAD_COMMAND
     this.pieces = pieces
     return DONE
+  }
+
+  /** A command with virtual addresses: the IOMMU translates them, and it is done as any other. */
+  private executeShared(
+    op: number,
+    words: number,
+    virtualFrom: number,
+    virtualTo: number,
+    length: number,
+  ): number {
+    const from = this.translate(virtualFrom, length)
+    const to = this.translate(virtualTo, length)
+    if (from === NO_ADDRESS || to === NO_ADDRESS) return BAD_COMMAND
+    const copies = op !== COMPARE
+    if (from === NO_TRANSLATION || (!copies && to === NO_TRANSLATION)) return DMA_FAILED
+    if (!copies) return this.compare(from, to, length)
+    if (to !== NO_TRANSLATION) return this.copy(words, from, to, length, op === COPY_CLEAN)
+    // Nobody answers a posted write.
+    const space = this.space(from, length)
+    return space === NOWHERE
+      ? BAD_COMMAND
+      : this.readFault(space, this.offsetIn(space, from), length)
+  }
+
+  /** The address that the IOMMU makes of one; NO_TRANSLATION; NO_ADDRESS where none can be. */
+  private translate(address: number, length: number): number {
+    if (!(address >= SHARED_SPACE)) return address >= 0 ? address : NO_ADDRESS
+    const { ram, facts } = this
+    const place = Math.floor(address / SPACE_BYTES) - SHARED_SPACE / SPACE_BYTES
+    const offset = address % SPACE_BYTES
+    const isLength = (length | 0) === length && length >= 0
+    const isInPage = isLength && (offset % PAGE_BYTES) + length <= PAGE_BYTES
+    if (ram === null || !isInPage || !Number.isInteger(offset)) return NO_ADDRESS
+    if (place >= (facts.sharedSpaces ?? 0)) return NO_ADDRESS
+    const at = ram.iommu.translate(place, offset)
+    return at === NO_TRANSLATION ? NO_TRANSLATION : DMA_SPACE + at
   }
 
   private copy(words: number, from: number, to: number, length: number, clean: boolean): number {

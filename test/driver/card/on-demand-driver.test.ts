@@ -59,10 +59,10 @@ class FakeCard {
     await registered
   }
 
-  onDemand(_: OnDemandShape): Promise<number> {
+  onDemand(_: OnDemandShape): Promise<{ rkey: number; space: number }> {
     this.sequence = 0
     this.mapped.clear()
-    return Promise.resolve(KEY)
+    return Promise.resolve({ rkey: KEY, space: 0 })
   }
 
   mapPages(rkey: number, sequence: number, pages: readonly PlacedPage[]): Promise<void> {

@@ -14,7 +14,7 @@ export function bareMachine(
   bytes: number,
   { host, ram = null }: { readonly host: HostMemory; readonly ram?: HostRam | null },
 ): EmulatedMachine {
-  const dma = ram === null ? {} : { dmaBytes: bytes }
+  const dma = ram === null ? {} : { dmaBytes: bytes, sharedSpaces: 2 }
   const machine = new EmulatedMachine({
     facts: { ...FACTS, nvdimmBytes: bytes, hostBytes: bytes, ...dma },
     nvdimm: new Nvdimm({ bytes }),

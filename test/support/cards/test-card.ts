@@ -10,6 +10,7 @@ import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
+import { ON_DEMAND_REGIONS } from '../../../firmware/board/limits.ts'
 import { Conversation, type Sent, sentOf } from '../wire/conversation.ts'
 import { isRoce } from '../wire/frames.ts'
 import { givePacketMemory, takePacketMemory } from './packet-memory.ts'
@@ -104,7 +105,9 @@ export class TestCard extends Conversation {
     const { dirtyShutdowns, bytes } = this.nvdimm
     const hostBytes = host?.bytes ?? 0
     const dmaBytes = ram?.bytes ?? 0
-    this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, dmaBytes, ...facts }
+    const memory = { nvdimmBytes: bytes, hostBytes, dmaBytes }
+    const sharedSpaces = ram === null ? 0 : ON_DEMAND_REGIONS
+    this.facts = { ...FACTS, dirtyShutdowns, ...memory, sharedSpaces, ...facts }
     this.machine = this.makeMachine()
     this.firmware = (options.start ?? bootDirect)(this.machine)
     if (options.packets === undefined) passing?.push(this)

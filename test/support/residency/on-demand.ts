@@ -25,12 +25,15 @@ export interface OnDemandFields {
   readonly base?: number
   readonly domain?: number
   readonly rights?: number
+  /** Virtual address that the IOMMU translates. */
+  readonly shared?: number
 }
 
 export interface OnDemand {
   readonly rkey: number
   readonly place: number
   readonly base: number
+  readonly shared?: number | undefined
 }
 
 /** Pages that the card asked for. */
@@ -49,6 +52,9 @@ export function fillOnDemand(fields: OnDemandFields = {}): (body: Uint8Array) =>
     putU64(body, mad.ON_DEMAND_BASE_HIGH, fields.base ?? BASE)
     putU16(body, mad.ON_DEMAND_DOMAIN, fields.domain ?? 0)
     putU16(body, mad.ON_DEMAND_RIGHTS, fields.rights ?? REMOTE_READ | REMOTE_WRITE)
+    if (fields.shared === undefined) return
+    body[mad.ON_DEMAND_FLAGS] = mad.ON_DEMAND_SHARED
+    putU64(body, mad.ON_DEMAND_SHARED_HIGH, fields.shared)
   }
 }
 
@@ -119,6 +125,7 @@ export class OnDemandHost extends CardHost {
       rkey: u32(body, mad.ON_DEMAND_RKEY),
       place: u32(body, mad.ON_DEMAND_PLACE),
       base: fields.base ?? BASE,
+      shared: fields.shared,
     }
   }
 

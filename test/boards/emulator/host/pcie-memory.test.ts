@@ -32,11 +32,17 @@ import {
   DMA_FAILED,
   DMA_SPACE,
   DONE,
+  EQUAL,
   FENCE,
   FETCH_ADD,
+  FLUSH,
+  GUARD,
   HOST_SPACE,
   NVDIMM_SPACE,
   PRIVATE_AT,
+  SHARED_SPACE,
+  SKIP,
+  SPACE_BYTES,
 } from '../../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
 import * as header from '../../../../firmware/host/header-page.ts'
@@ -165,6 +171,64 @@ describe('the order of what the card writes', () => {
     const s = setting()
     expect(run(s, [FETCH_ADD, P, D, 8, P + 64])).toEqual([BAD_COMMAND])
     expect(run(s, [COPY, P, D + BYTES - 32, 64, 0])).toEqual([BAD_COMMAND])
+  })
+})
+
+describe('S1-M13: virtual addresses that the IOMMU translates', () => {
+  const VIRTUAL = 0x7f00_0000_1000
+  const at = (space: number, offset: number): number =>
+    SHARED_SPACE + space * SPACE_BYTES + VIRTUAL + offset
+
+  /** The page at VIRTUAL of space 1 is the third of the memory. */
+  function translated(): Setting {
+    const s = setting()
+    s.ram.iommu.map(1, VIRTUAL, 8192)
+    return s
+  }
+
+  test('lead where the IOMMU says, in the order of all other accesses', () => {
+    const s = translated()
+    expect(run(s, [COPY, P, at(1, 100), 64, 0], [COPY, at(1, 100), P + 2048, 64, 0])).toEqual([
+      0, 0,
+    ])
+    expect(s.ram.load(8192 + 100, 64)).toEqual(s.machine.packets.slice(P, P + 64))
+    expect(run(s, [COMPARE, at(1, 100), P, 64, 0], [COMPARE, P + 1, at(1, 100), 64, 0])).toEqual([
+      EQUAL,
+      DIFFERENT,
+    ])
+    s.ram.iommu.map(1, VIRTUAL, 4096)
+    expect(run(s, [COPY, P, at(1, 4032), 64, 0], [COPY, at(1, 0), P, 1, 0])).toEqual([0, 0])
+    expect(s.ram.load(4096 + 4032, 64)).toEqual(s.machine.packets.slice(P + 2048, P + 2112))
+  })
+
+  test('of a page that has none a read fails, and a write is lost', () => {
+    const s = translated()
+    const before = s.ram.load(0, BYTES)
+    for (const address of [at(0, 0), at(1, 4096), at(1, -1)]) {
+      expect(run(s, [COPY, P, address, 1, 0])).toEqual([DONE])
+      expect(run(s, [COPY, address, P, 1, 0])).toEqual([DMA_FAILED])
+      expect(run(s, [COMPARE, P, address, 1, 0])).toEqual([DMA_FAILED])
+    }
+    expect(s.ram.load(0, BYTES)).toEqual(before)
+    s.ram.iommu.unmap(1, VIRTUAL)
+    expect(run(s, [COPY, at(1, 0), P, 1, 0])).toEqual([DMA_FAILED])
+    expect(s.ram.iommu.counts).toEqual({ translated: 0, faults: 10 })
+  })
+
+  test('are refused beyond their page, beyond their spaces, and to other commands', () => {
+    const s = translated()
+    for (const command of [
+      [COPY, P, at(1, 4090), 7, 0],
+      [COPY, at(2, 0), P, 1, 0],
+      [COPY, at(1, 0.5), P, 1, 0],
+      [CHECK, at(1, 0), P, 64, P],
+      [FETCH_ADD, P, at(1, 0), 8, P + 64],
+      [GUARD, at(1, 0), 0, 8, 1],
+      [FLUSH, 0, at(1, 0), 8, 0],
+    ]) {
+      expect(run(s, command), `${command}`).toEqual([BAD_COMMAND])
+    }
+    expect(run(s, [SKIP, at(1, 0), at(1, 0), 8, 0])).toEqual([DONE])
   })
 })
 

@@ -15,12 +15,14 @@ const DUAL_WRITE = 'host-driver/records/dual-write.ts'
 const DUAL_WRITE_TEST = 'test/driver/records/dual-write.test.ts'
 const GUARD_TEST = 'test/firmware/engine/guard.test.ts'
 const HOST_PIECES = 'firmware/medium/host-pieces.ts'
+const ON_DEMAND_SHARED_TEST = 'test/firmware/status/on-demand-shared.test.ts'
 const PAIR = 'firmware/placement/pair.ts'
 const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
 const METER = 'firmware/residency/meter.ts'
 const PLACEMENT_PIECES_TEST = 'test/firmware/placement/placement-pieces.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
+const TRANSLATION = 'firmware/medium/translation.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
 const WRITE_BACK = 'firmware/placement/write-back.ts'
 const WRITE_BACK_TEST = 'test/firmware/placement/write-back.test.ts'
@@ -124,5 +126,14 @@ export const MISSING: readonly Row[] = [
     replace: 'return 0 * meter.paidUntilUs - AHEAD_US',
     test: CRITERIA_WIRE_TEST,
     title: 'S1-M12: with a budget fewer, and the last of them is true',
+  },
+  {
+    id: 'S1-M13',
+    broken: 'the card takes frames for addresses that the IOMMU is to translate',
+    file: TRANSLATION,
+    find: 'if (shared === BY_TABLE) return DMA_SPACE',
+    replace: 'if (shared !== null) return DMA_SPACE',
+    test: ON_DEMAND_SHARED_TEST,
+    title: 'every length and alignment around page edges, MTU',
   },
 ]
