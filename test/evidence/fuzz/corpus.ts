@@ -6,7 +6,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
@@ -28,6 +28,7 @@ import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
 import { failFence } from '../../support/cards/fences.ts'
+import { placedInPieces, statePieces } from '../../support/cards/pieces.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
 import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
@@ -236,6 +237,14 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
       body.set([0, 0, 9, 9, 0, 0, 0, 0, 4, 0], mad.CONNECT_CLIENT_QP)
       body[mad.CONNECT_CLIENT_SEND_DEPTH + 1] = 1
     })
+    return { card }
+  },
+  PIECES: () => {
+    const { card } = placedInPieces(DDIO_OFF, [
+      [9, 2],
+      [3, 2],
+    ])
+    statePieces(card, [[3, 4]])
     return { card }
   },
   NO_SPACE: () => {
