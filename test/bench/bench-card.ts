@@ -81,6 +81,24 @@ function paced(clock: VirtualClock, send: (frame: Uint8Array) => void): typeof s
   }
 }
 
+/** A machine with a part of that many bytes, and with what the host has. */
+function machineOf(
+  partBytes: number,
+  host: HostMemory | null,
+  ram: HostRam | null,
+  transmit: (frame: Uint8Array) => void,
+): EmulatedMachine {
+  const bytes = { hostBytes: host?.bytes ?? 0, dmaBytes: ram?.bytes ?? 0 }
+  const facts = { ...FACTS, nvdimmBytes: partBytes, ...bytes }
+  return new EmulatedMachine({
+    facts,
+    nvdimm: new Nvdimm({ bytes: partBytes }),
+    host,
+    ram,
+    transmit,
+  })
+}
+
 /** Boots a card with a part of that many bytes, and perhaps a host; `close` holds time. */
 export function openTimedCard(partBytes: number, host: HostMemory | null = null): TimedCard {
   const clock = new VirtualClock()
@@ -88,18 +106,10 @@ export function openTimedCard(partBytes: number, host: HostMemory | null = null)
   const fromCard = paced(clock, (frame) => link.send('b', frame))
   const fromHost = paced(clock, (frame) => link.send('a', frame))
   let spentUs = 0
-  const nvdimm = new Nvdimm({ bytes: partBytes })
   const ram = host === null ? null : new HostRam(RAM_BYTES, host.link)
   const port = ram === null ? null : new EmulatedPort({ ram, clock })
-  const ofHost = { hostBytes: host?.bytes ?? 0, dmaBytes: ram?.bytes ?? 0 }
-  const machine = new EmulatedMachine({
-    facts: { ...FACTS, nvdimmBytes: partBytes, ...ofHost },
-    nvdimm,
-    host,
-    ram,
-    transmit: (frame) => {
-      clock.schedule(clock.nowUs + spentUs, () => fromCard(frame))
-    },
+  const machine = machineOf(partBytes, host, ram, (frame) => {
+    clock.schedule(clock.nowUs + spentUs, () => fromCard(frame))
   })
   port?.cardStarts(machine.packets)
   const firmware = bootDirect(machine)

@@ -82,6 +82,7 @@ describe('S1-M5: through the caches of a host', () => {
     expect(write.roundTrips).toBeGreaterThanOrEqual(2)
     expect(costs.get('through: WRITE ▸ FLUSH')!.messages).toBeGreaterThanOrEqual(6)
     const batch = costs.get('through: batches of 8')!
+    expect(batch).toMatchObject({ copies: 2, hostRequests: 1, hostCompletions: 1 })
     expect(batch.messages).toBeLessThan(own.messages)
   })
 })

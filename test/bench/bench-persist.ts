@@ -229,8 +229,8 @@ export const THROUGH_WAYS: readonly Way[] = [
       const batch = host.records.batch()
       for (let n = 0; n < BATCH_RECORDS; n++) batch.persist((i + n) % SLOTS, data)
       host.requests += BATCH_RECORDS
-      await batch.commit()
-      host.completions += BATCH_RECORDS
+      const { durable } = await batch.commit()
+      host.completions += durable
     },
   },
   {

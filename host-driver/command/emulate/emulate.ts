@@ -108,6 +108,15 @@ export function addEmulate(program: Command): void {
       several,
     )
     .addOption(engineOption().default('quickjs'))
+  addLink(addFlash(command))
+    .option('--json', 'addresses, recovery report and power cuts as JSON objects')
+    .addHelpText('after', EXAMPLE)
+    .action(emulate)
+}
+
+/** Whence new firmware comes, and who has to have signed it. */
+function addFlash(command: Command): Command {
+  return command
     .option(
       '--smp <unix:path|udp:address:port>',
       'take new firmware there, into slots beside the image; repeatable',
@@ -123,10 +132,6 @@ export function addEmulate(program: Command): void {
       `new firmware that is not confirmed by then goes back; ${TRIAL_SECONDS} by default`,
       wholeNumber(1, TRIAL_SECONDS_MAX),
     )
-  addLink(command)
-    .option('--json', 'addresses, recovery report and power cuts as JSON objects')
-    .addHelpText('after', EXAMPLE)
-    .action(emulate)
 }
 
 /** What the link to the card does, and who watches it. */
