@@ -144,11 +144,10 @@ function lengthOf({ shape }: SimulatedWorld, random: Random): number {
   return 4 + random.below(shape.capacity - 3)
 }
 
-/** Of a host's records most; batches are not for those through its caches. */
+/** Of a host's records most. */
 function regionFor(world: SimulatedWorld, client: Client, random: Random, kind: Kind): number {
   if (world.isLocal(client)) return 0
-  const region = oneOf(random, [0, 1, 1, 2, 2, 2])
-  return region === 2 && kind === 'batch' ? 1 : region
+  return oneOf(random, [0, 1, 1, 2, 2, 2])
 }
 
 function plain(
