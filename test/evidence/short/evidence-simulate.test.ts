@@ -305,6 +305,18 @@ describe('a record as a register', () => {
     expect(register.see(one, 10, 20)).toContain('was refused')
   })
 
+  test('what somebody may still send is not forgotten, however much is kept behind it', () => {
+    const register = new Register('r')
+    register.isHurt = true
+    const late = register.begin(1, 64, 1, 1, 10)
+    for (let uid = 2; uid < 600; uid++) {
+      register.begin(uid, 64, 2, uid, 10 * uid).open = false
+      register.settled()
+    }
+    expect(register.find(({ uid }) => uid === 1)).toBe(late)
+    expect(register.find(({ uid }) => uid === 2)).toBeNull()
+  })
+
   test('what a read that is under way may show is not forgotten', () => {
     const known = (reads: boolean): boolean => {
       const register = new Register('r')

@@ -16,7 +16,8 @@ import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type Class, Judge, type RecordState } from './judge.ts'
 import { copyAt, type Layout, versionAt } from './medium.ts'
 import type { Operation } from './operation.ts'
-import type { Version } from './register.ts'
+import { THROUGH } from './own-host.ts'
+import type { Register, Version } from './register.ts'
 
 export interface HostedPlace {
   /** Name of the region, for a sentence. */
@@ -44,6 +45,12 @@ export class HostedJudge extends Judge {
    * speak of any of them, and its start may not have been able to tell what of it is durable.
    */
   mayHide: boolean = false
+
+  /** Through the caches copies wait for the host, and a status for all records of its batch. */
+  protected override isOverwritten({ versions }: Register, version: Version): boolean {
+    if (this.placement !== THROUGH) return false
+    return versions.some((other) => other !== version && other.firstEnd === Infinity)
+  }
 
   constructor(place: HostedPlace, blame: (what: string) => void) {
     const { name, page, medium, layout, end } = place

@@ -141,7 +141,8 @@ export class Judge {
    * The status of a batch leaves when its burst is over, and so may what acknowledges a plain
    * WRITE. Until then such a record may have been overwritten by a write that began before it and
    * came late, or again: one that nobody was told of before this one began, and that has a later
-   * sequence than this one where it still is.
+   * sequence than this one where it still is. Nor need a copy be whole that such a write is in the
+   * midst of, if records are stored one copy after the other (`isOverwritten`) and another is.
    */
   private judgeDurable(record: RecordState, version: Version, copies: number, late: boolean): void {
     const { part, layout, durableWords } = this
@@ -157,13 +158,21 @@ export class Judge {
       if (!late || other.firstEnd < version.begun) return false
       return own < 0 || isLater(part, copyAt(layout, c, slot), copyAt(layout, own, slot))
     }
-    const whole = found.filter(counts).length
+    let whole = found.filter(counts).length
+    if (late && whole > 0 && this.isOverwritten(register, version)) {
+      whole += found.filter((other) => other === null).length
+    }
     // What the medium has lost by now was counted before.
     if (whole + damage >= copies) return
     this.blame(
       `${register.name}: operation ${version.operation} is acknowledged in ${copies} copies, ` +
         `and ${whole} are durable`,
     )
+  }
+
+  /** May a copy of the record be in the midst of a write that follows that one? */
+  protected isOverwritten(_register: Register, _version: Version): boolean {
+    return false
   }
 
   /**

@@ -135,7 +135,10 @@ export class Register {
       versions[kept++] = version
     }
     versions.length = kept
-    if (kept > KEPT_MOST) versions.splice(versions[0] === this.shown ? 1 : 0, 1)
+    if (kept <= KEPT_MOST) return
+    // One that somebody may still send may yet be there, however old it is.
+    const over = versions.findIndex((one) => one !== this.shown && !one.open)
+    if (over >= 0) versions.splice(over, 1)
   }
 
   /** The newest version of those bytes, or null. */

@@ -119,14 +119,14 @@ function post(world: SimulatedWorld, client: Client, random: Random): void {
   else if (kind === 'stops') {
     if (world.shape.capacity <= world.mtu) return
     const { capacity } = world.shape
-    const region = regionFor(world, client, random, kind)
+    const region = regionFor(world, client, random)
     const stopped = recordOf(world, site, client, random, kind, capacity, region)
     stopped.version!.refused = true
     client.post(stopped)
     client.connect()
   } else if (kind === 'persist' || kind === 'carried' || kind === 'record') {
     const length = oneOf(random, [1, 1, 2]) === 1 ? world.shape.capacity : lengthOf(world, random)
-    const region = regionFor(world, client, random, kind)
+    const region = regionFor(world, client, random)
     client.post(recordOf(world, site, client, random, kind, length, region))
   } else postCell(world, site, client, random, kind)
 }
@@ -145,7 +145,7 @@ function lengthOf({ shape }: SimulatedWorld, random: Random): number {
 }
 
 /** Of a host's records most. */
-function regionFor(world: SimulatedWorld, client: Client, random: Random, kind: Kind): number {
+function regionFor(world: SimulatedWorld, client: Client, random: Random): number {
   if (world.isLocal(client)) return 0
   return oneOf(random, [0, 1, 1, 2, 2, 2])
 }
@@ -158,7 +158,7 @@ function plain(
   random: Random,
 ): Operation {
   const slot = random.below(world.shape.slots)
-  const region = regionFor(world, client, random, kind)
+  const region = regionFor(world, client, random)
   const { register } = judgeOf(site, { region }).records[slot]!
   const length = kind === 'read' ? world.shape.capacity : 0
   return operationOf({
@@ -202,7 +202,7 @@ function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Ra
   world.batches += 1
   const batch: Batch = { id: world.batches & 0xffff, condition, count, members: [] }
   const wait = 1 + random.below(world.copies)
-  const region = regionFor(world, client, random, 'batch')
+  const region = regionFor(world, client, random)
   const { part, layout } = judgeOf(site, { region })
   for (let index = 0; index < count; index++) {
     const slot = slots.splice(random.below(slots.length), 1)[0]!
