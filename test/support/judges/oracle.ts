@@ -6,6 +6,7 @@
  * said; so a mistake in the firmware's reading of its own format cannot hide here.
  */
 
+import { judgedGuard } from './crc32c.ts'
 import { Known } from './known.ts'
 import { sipHash128 } from './sip-hash.ts'
 
@@ -52,7 +53,9 @@ interface Slot {
   readonly sequence: bigint
   readonly client: bigint
   readonly operation: bigint
-  readonly version: bigint
+  readonly version: number
+  /** CRC-32C of the data; 0 without one. */
+  readonly guard: number
   readonly data: Uint8Array
 }
 
@@ -66,7 +69,8 @@ export function readSlot(bytes: Uint8Array): Slot {
     sequence: little64(bytes, 32),
     client: little64(bytes, 40),
     operation: little64(bytes, 48),
-    version: little64(bytes, 56),
+    version: little32(bytes, 56),
+    guard: little32(bytes, 60),
     data: bytes.slice(64, 64 + length),
   }
 }
@@ -105,9 +109,10 @@ export function linesOfCopy(region: RegionLayout, copy: number, record: number):
 /** Is that a whole copy of this very record (D-3)? */
 export function slotValid(bytes: Uint8Array, region: RegionLayout, record: number): boolean {
   const slot = readSlot(bytes)
-  if (slot.magic !== SLOT_MAGIC || slot.version !== 1n) return false
+  if (slot.magic !== SLOT_MAGIC || slot.version !== 1) return false
   if (slot.region !== region.id || slot.record !== record) return false
   if (slot.length > region.capacity) return false
+  if (slot.guard !== 0 && slot.guard !== judgedGuard(slot.data)) return false
   const code = sipHash128(region.key, bytes.slice(16, 64 + slot.length))
   return sameBytes(code, bytes.slice(0, 16))
 }
