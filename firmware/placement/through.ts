@@ -853,9 +853,11 @@ function answerDurable(state: FrameContext & ReceiptState, job: Job): void {
 }
 
 function noteJobDurable(state: TransportState & BatchState, job: Job): void {
-  const { item } = job
+  const { item, told } = job
   const qp = requester(state, job)
   job.told = true
+  // Its batch may be over, and its queue pair have the next one.
+  if (told && item.batchIndex >= 0) return
   if (qp === null || isOfBatch(state, item, PASS)) return
   if (item.plain) {
     tellWaiting(state, job, PASS)
@@ -873,7 +875,8 @@ function tellWaiting(state: TransportState, job: Job, outcome: Fault): void {
 
 /**
  * A record of a batch is noted, and told of in the one status: its batch is that of its queue pair,
- * which has no other before the last of its records is noted.
+ * which has no other before the last of its records is noted. So each is noted once, also one that
+ * was told to be in doubt and is made durable by a later agent.
  */
 function isOfBatch({ batches }: BatchState, item: GroupItem, fault: Fault): boolean {
   if (item.batchIndex < 0) return false

@@ -625,6 +625,43 @@ describe('S1-M5, G2-5: what ends under a batch', () => {
     })
   }
 
+  for (const [name, condition] of Object.entries(CONDITIONS)) {
+    test(`X-1: ${name}: what is in doubt of it is none of the next batch`, () => {
+      let doubts = 0
+      for (const wait of [1, 2]) {
+        for (let step = 0; step < 12; step++) {
+          const made = through()
+          const { card, region, agent, qp } = made
+          const before = recordsOf(upTo(3)).map((one) => ({ ...one, wait }))
+          const sent = send(made, before, { condition })
+          for (let i = 0; i < step; i++) {
+            if (i % 2 === 0) agent.poll()
+            else sent.push(...card.pass(10))
+          }
+          sent.push(...waitLong(made))
+          if (only(sent).said !== 'IN_DOUBT') continue
+          doubts += 1
+          const next = attachedAgent(card)
+          const records = recordsOf(upTo(13, 10), 70).map((one) => ({ ...one, wait }))
+          const later = card.serve(...batchFrames(qp, region, records, { condition, id: 2 }))
+          for (let i = 0; i < 60 && statuses(later).length === 0; i++) {
+            next.poll()
+            later.push(...card.pass(10))
+          }
+          const { said, durable } = only(later)
+          // At once: what was said is so already.
+          cutPower(made, NOTHING)
+          expect([said, durable, found(restarted(made), records)], `step ${step}`).toEqual([
+            'durable',
+            upTo(3),
+            upTo(3),
+          ])
+        }
+      }
+      expect(doubts).toBeGreaterThan(2)
+    })
+  }
+
   test('an agent that never posts a RECEIVE: all of it is refused, within one time', () => {
     const made = through()
     const { card, agent } = made
