@@ -22,6 +22,8 @@
  *   becomes free is theirs first, below that. So neither keeps the other out, whatever comes.
  * - Of a record that nobody asks for any more nothing is kept: jobs that were begun go on for
  *   nobody, and what was not handed on is given back with the queue pair.
+ * - What is made durable on another connection while it waits here gets its bit then, and is never
+ *   stored again: the table may have forgotten it when its turn comes.
  * - The status leaves when each record of the burst is noted, and so behind all bells and fences
  *   that it speaks of. Until then a query is told that nothing is known.
  */
@@ -62,6 +64,7 @@ import { acceptThrough } from '../placement/through.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
+import { isInBitmap } from '../wire/persist-ack.ts'
 
 /** Is what the batch has collected handed on, and not stored by the group? */
 export function isHandedOn(batch: Batch): boolean {
@@ -134,6 +137,7 @@ function handMember(state: RecordContext, qp: QueuePair, batch: Batch, n: number
   handed.expects = batch.condition === CONDITION_EXPECT
   handed.expectHigh = members.expectHigh[n]!
   handed.expectLow = members.expectLow[n]!
+  handed.known = isInBitmap(batch.bitmap, handed.batchIndex)
   const fault = admit(state, qp, handed, at, knownFault(state, batch, n), batch, n)
   if (fault === QP_ERROR_STATE) return BATCH_ABORTED
   if (fault === REPEATED) {

@@ -17,6 +17,7 @@ import {
 } from '../../../firmware/board/limits.ts'
 import { FURTHER } from '../../../firmware/burst/through-job.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
+import { OPERATION_WINDOW } from '../../../firmware/medium/operation-line.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
@@ -205,6 +206,36 @@ describe('S1-M5: a batch through the host’s caches', () => {
       expect(card.counter('DUPLICATE')).toBe(5 + 2)
     })
   }
+
+  test('X-3: what others make durable while it waits is not stored again, though forgotten', () => {
+    const made = through({ slots: 60 })
+    const { card, region, agent } = made
+    const records = recordsOf(upTo(40))
+    send(made, records, { condition: IN_ORDER, operation: 101 })
+    const other = card.connect()
+    const serve = (...frames: Uint8Array[]): void => {
+      expect(lines(card.serve(...frames), other.psn).join()).not.toContain('NAK')
+      for (let i = 0; i < 4; i++) {
+        agent.poll()
+        card.idle()
+      }
+    }
+    // The last record of it again, and then a newer one of the same slot.
+    const { data } = records[39]!
+    serve(...persistFrames(other, region, 39, data, { operation: 140, repetition: true }))
+    const newer = dataOf(64, 200)
+    serve(...persistFrames(other, region, 39, newer, { operation: 141 }))
+    // Many more, with a gap before them: the table forgets those.
+    for (let operation = 143; operation < 160 + OPERATION_WINDOW; operation += 12) {
+      const more = upTo(12).flatMap((i) =>
+        persistFrames(other, region, 40 + i, dataOf(64, 3), { operation: operation + i }),
+      )
+      serve(...more)
+    }
+    expect(statuses(made.left)).toEqual([])
+    expect(only(run(made))).toMatchObject({ said: 'durable', durable: upTo(40) })
+    expect(card.read(card.connect(), region, 39, VIEW_DATA, 64)).toEqual(newer)
+  })
 
   test('records of several packets, which are longer than a frame, and of no bytes', () => {
     const made = through({ slots: 4, capacity: 1500 }, 256)
