@@ -180,7 +180,7 @@ function goOn(
     batch.lastUs = now
     return went
   }
-  if (batch.judged === batch.due || now - batch.lastUs < BATCH_TIMEOUT_US) return false
+  if (batch.judged >= batch.due || now - batch.lastUs < BATCH_TIMEOUT_US) return false
   // Nothing of it is under way, and there was no room for more for too long.
   batch.against = BATCH_TIME
   return true

@@ -414,6 +414,24 @@ describe('S1-M5: what is refused', () => {
     }
   })
 
+  test('refused whole while a message of it stands half-way: nobody is kept awake for that', () => {
+    const made = through({ slots: 8, capacity: 512 }, 256)
+    const { card, region, qp } = made
+    const options = { count: 8, operation: 1, ends: false }
+    send(made, recordsOf(upTo(2)), options)
+    // A FLUSH has those handed on; then a slot comes twice, and not all of that record.
+    const flush = flushFrame(qp, region, { selectivity: 1 })
+    card.serve(flush)
+    run(made)
+    card.serve(flush)
+    const twice = [64, 400].map((length, i) => ({ slot: 5, data: dataOf(length, i), index: 2 + i }))
+    card.serve(...batchFrames(qp, region, twice, options).slice(0, 2))
+    for (let i = 0; i < 30; i++) {
+      card.pass(100_000)
+      expect(card.waitUs).toBeGreaterThan(1000)
+    }
+  })
+
   test('BATCH_ROOM: without a chunk what lies in frames is refused, what has a job is not', () => {
     const made = through()
     const { state } = made
