@@ -125,7 +125,7 @@ export interface Batches extends Room {
   readonly of: (Batch | null)[]
   /** Batches of which some is to come. */
   open: number
-  /** Batches that are handed on, and the place of the queue pair that had the first turn. */
+  /** Batches that are handed on, and the place of the queue pair whose turn is the next. */
   handing: number
   turn: number
   /** Members that lie where they were received: they must be moved before the next burst. */

@@ -95,7 +95,8 @@ const handed: Ask = blankAsk()
 export function handCollected(state: RecordContext, qp: QueuePair, batch: Batch): void {
   beginHanding(state.batches, batch)
   // A link reads what it sends until its end: not from frames, which are moved later.
-  if (batch.region!.placement === PLACEMENT_THROUGH) handMembers(state, qp, batch)
+  if (batch.region!.placement !== PLACEMENT_THROUGH) return
+  if (handMembers(state, qp, batch)) endTurn(state, batch)
 }
 
 /** Hands on what can be handed on now. True if anything was, or was refused. */
@@ -186,20 +187,28 @@ function goOn(
   return true
 }
 
+/** It has had its turn: the next is that of the batch behind it. */
+function endTurn({ batches }: RecordContext, { place }: Batch): void {
+  batches.turn = (place + 1) % QUEUE_PAIRS
+}
+
 /**
- * Goes on with every batch that is handed on, one after the other, each time from another one on.
- * True if the jobs are to be looked after again.
+ * Goes on with every batch that is handed on, one after the other, from the one on that is behind
+ * what has gone on last. True if the jobs are to be looked after again.
  */
 export function serveHanded(state: RecordContext & RequestState, now: number): boolean {
   const { batches, queuePairs } = state
+  const { turn } = batches
   let went = false
-  batches.turn = (batches.turn + 1) % QUEUE_PAIRS
   for (let i = 0; i < QUEUE_PAIRS && batches.handing > 0; i++) {
-    const place = (batches.turn + i) % QUEUE_PAIRS
+    const place = (turn + i) % QUEUE_PAIRS
     const batch = batches.of[place] ?? null
     if (batch === null || !batch.handing) continue
     const qp = queuePairs.places[place]!
-    if (goOn(state, qp, batch, now)) went = true
+    if (goOn(state, qp, batch, now)) {
+      endTurn(state, batch)
+      went = true
+    }
     if (concludeHanded(state, qp, batch)) went = true
   }
   if (state.list.count > 0) drain(state)

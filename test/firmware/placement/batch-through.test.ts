@@ -300,6 +300,26 @@ describe('S1-M5: a batch through the host’s caches', () => {
     ])
   })
 
+  test('a short one has its turn beside a long one, however slow the host is', () => {
+    for (const isFirst of [true, false]) {
+      const made = through()
+      const { card, region, agent, qp } = made
+      const other = card.connect(4096, 0, 99)
+      const [long, short] = isFirst ? [qp, other] : [other, qp]
+      const sent = card.serve(...batchFrames(long, region, recordsOf(upTo(40)), { id: 1 }))
+      const few = recordsOf(upTo(43, 40))
+      sent.push(...card.serve(...batchFrames(short, region, few, { id: 2 })))
+      for (let i = 0; i < 20; i++) {
+        agent.poll()
+        sent.push(...card.pass((3 * FLUSH_TIMEOUT_US) / 5))
+      }
+      expect(statuses(sent).map(({ id, said }) => [id, said])).toEqual([
+        [2, 'durable'],
+        [1, 'durable'],
+      ])
+    }
+  })
+
   test('levels: the least copies that one of its records waits for', () => {
     for (const [waits, copies] of [
       [[1, 1, 1], 1],
