@@ -31,7 +31,7 @@ import {
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
 import { KIND_RECORDS, type Region } from '../medium/region.ts'
 import { CONDITION_IN_ORDER } from '../wire/persist.ts'
-import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
+import { BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
 import {
   addMembers,
   freeMembers,
@@ -125,7 +125,7 @@ export interface Batches extends Room {
   readonly of: (Batch | null)[]
   /** Batches of which some is to come. */
   open: number
-  /** Batches that are handed on, and the place of the queue pair that had the first turn. */
+  /** Batches that are handed on, and the place of the queue pair whose turn is the next. */
   handing: number
   turn: number
   /** Members that lie where they were received: they must be moved before the next burst. */
@@ -338,6 +338,17 @@ export function noteMemberDurable(batch: Batch, index: number, copies: number): 
   batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
   batch.records += 1
   if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
+}
+
+/**
+ * That operation of who sends the batch is durable. The table may forget it before the record has
+ * its turn that waits with it: it is never executed again.
+ */
+export function noteKnownMember(batch: Batch, high: number, low: number): void {
+  if (batch.phase !== BATCH_OPEN && batch.phase !== BATCH_HANDED) return
+  const ahead = ((high >>> 0) - batch.operationHigh) * 2 ** 32
+  const index = ahead + ((low >>> 0) - batch.operationLow)
+  if (index >= 0 && index < batch.count) setInBitmap(batch.bitmap, index)
 }
 
 /** What of the burst has come so far may be handed on. */

@@ -38,7 +38,7 @@
  *   no phase says which copy that is: where two are whole, and differ, none is shown before.
  */
 
-import { isHanding, noteHandedEnd } from '../batch/batch.ts'
+import { isHanding, noteHandedEnd, noteKnownMember } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { assert } from '../board/assert.ts'
 import { copy, copyClean, fenceOwn, ownerOf, resultOf, run, runAll } from '../board/command-list.ts'
@@ -65,6 +65,7 @@ import {
   FLUSH_TIMEOUT_US,
   LANES,
   LINE_BYTES,
+  QUEUE_PAIRS,
   REGIONS,
   THROUGH_JOBS,
 } from '../board/limits.ts'
@@ -203,6 +204,7 @@ export function acceptThrough(
   job.qp = qp
   job.told = false
   beginJob(state.through, job, WAITING)
+  if (ask.known) job.known = true
   if (ask.plain) waitFor(qp, job)
   return PASS
 }
@@ -562,6 +564,7 @@ function furtherDone(state: RecordContext, job: Job): void {
   if (known) {
     endLines(operations)
     noteKnown(state.through.jobs, item)
+    noteKnownMembers(state, item)
   }
   if (due) noteJobDurable(state, job)
   if (!last) {
@@ -601,18 +604,33 @@ function repairDone(state: RecordContext, job: Job): void {
 }
 
 /** The operation of the lane is durable, in every copy: the table says so before the lane goes. */
-function noteRepaired(state: ThroughContext, job: Job): boolean {
+function noteRepaired(state: RecordContext, job: Job): boolean {
   const { list, commit } = state
   const { operations } = commit
   recoverOperation(operations, job.intent!, true)
   const result = writeImages(operations, list)
   if (result === 0) {
     noteKnown(state.through.jobs, job.intent!)
+    noteKnownMembers(state, job.intent!)
     return true
   }
   commit.closed = closedBy(result)
   endJob(state, job)
   return false
+}
+
+/** Records of batches that wait with that operation are known to be durable, too. */
+function noteKnownMembers(state: TransportState & BatchState, named: Intent): void {
+  const { batches, queuePairs } = state
+  if (batches.open + batches.handing === 0) return
+  const { clientHigh, clientLow, operationHigh, operationLow } = named
+  for (let place = 0; place < QUEUE_PAIRS; place++) {
+    const batch = batches.of[place] ?? null
+    const qp = queuePairs.places[place]!
+    if (batch === null || qp === null) continue
+    if (((qp.clientHigh ^ clientHigh) | (qp.clientLow ^ clientLow)) !== 0) continue
+    noteKnownMember(batch, operationHigh, operationLow)
+  }
 }
 
 /**
@@ -853,9 +871,11 @@ function answerDurable(state: FrameContext & ReceiptState, job: Job): void {
 }
 
 function noteJobDurable(state: TransportState & BatchState, job: Job): void {
-  const { item } = job
+  const { item, told } = job
   const qp = requester(state, job)
   job.told = true
+  // Its batch may be over, and its queue pair have the next one.
+  if (told && item.batchIndex >= 0) return
   if (qp === null || isOfBatch(state, item, PASS)) return
   if (item.plain) {
     tellWaiting(state, job, PASS)
@@ -873,7 +893,8 @@ function tellWaiting(state: TransportState, job: Job, outcome: Fault): void {
 
 /**
  * A record of a batch is noted, and told of in the one status: its batch is that of its queue pair,
- * which has no other before the last of its records is noted.
+ * which has no other before the last of its records is noted. So each is noted once, also one that
+ * was told to be in doubt and is made durable by a later agent.
  */
 function isOfBatch({ batches }: BatchState, item: GroupItem, fault: Fault): boolean {
   if (item.batchIndex < 0) return false

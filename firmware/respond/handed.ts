@@ -22,6 +22,8 @@
  *   becomes free is theirs first, below that. So neither keeps the other out, whatever comes.
  * - Of a record that nobody asks for any more nothing is kept: jobs that were begun go on for
  *   nobody, and what was not handed on is given back with the queue pair.
+ * - What is made durable on another connection while it waits here gets its bit then, and is never
+ *   stored again: the table may have forgotten it when its turn comes.
  * - The status leaves when each record of the burst is noted, and so behind all bells and fences
  *   that it speaks of. Until then a query is told that nothing is known.
  */
@@ -62,6 +64,7 @@ import { acceptThrough } from '../placement/through.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
+import { isInBitmap } from '../wire/persist-ack.ts'
 
 /** Is what the batch has collected handed on, and not stored by the group? */
 export function isHandedOn(batch: Batch): boolean {
@@ -92,7 +95,8 @@ const handed: Ask = blankAsk()
 export function handCollected(state: RecordContext, qp: QueuePair, batch: Batch): void {
   beginHanding(state.batches, batch)
   // A link reads what it sends until its end: not from frames, which are moved later.
-  if (batch.region!.placement === PLACEMENT_THROUGH) handMembers(state, qp, batch)
+  if (batch.region!.placement !== PLACEMENT_THROUGH) return
+  if (handMembers(state, qp, batch)) endTurn(state, batch)
 }
 
 /** Hands on what can be handed on now. True if anything was, or was refused. */
@@ -134,6 +138,7 @@ function handMember(state: RecordContext, qp: QueuePair, batch: Batch, n: number
   handed.expects = batch.condition === CONDITION_EXPECT
   handed.expectHigh = members.expectHigh[n]!
   handed.expectLow = members.expectLow[n]!
+  handed.known = isInBitmap(batch.bitmap, handed.batchIndex)
   const fault = admit(state, qp, handed, at, knownFault(state, batch, n), batch, n)
   if (fault === QP_ERROR_STATE) return BATCH_ABORTED
   if (fault === REPEATED) {
@@ -176,26 +181,34 @@ function goOn(
     batch.lastUs = now
     return went
   }
-  if (batch.judged === batch.due || now - batch.lastUs < BATCH_TIMEOUT_US) return false
+  if (batch.judged >= batch.due || now - batch.lastUs < BATCH_TIMEOUT_US) return false
   // Nothing of it is under way, and there was no room for more for too long.
   batch.against = BATCH_TIME
   return true
 }
 
+/** It has had its turn: the next is that of the batch behind it. */
+function endTurn({ batches }: RecordContext, { place }: Batch): void {
+  batches.turn = (place + 1) % QUEUE_PAIRS
+}
+
 /**
- * Goes on with every batch that is handed on, one after the other, each time from another one on.
- * True if the jobs are to be looked after again.
+ * Goes on with every batch that is handed on, one after the other, from the one on that is behind
+ * what has gone on last. True if the jobs are to be looked after again.
  */
 export function serveHanded(state: RecordContext & RequestState, now: number): boolean {
   const { batches, queuePairs } = state
+  const { turn } = batches
   let went = false
-  batches.turn = (batches.turn + 1) % QUEUE_PAIRS
   for (let i = 0; i < QUEUE_PAIRS && batches.handing > 0; i++) {
-    const place = (batches.turn + i) % QUEUE_PAIRS
+    const place = (turn + i) % QUEUE_PAIRS
     const batch = batches.of[place] ?? null
     if (batch === null || !batch.handing) continue
     const qp = queuePairs.places[place]!
-    if (goOn(state, qp, batch, now)) went = true
+    if (goOn(state, qp, batch, now)) {
+      endTurn(state, batch)
+      went = true
+    }
     if (concludeHanded(state, qp, batch)) went = true
   }
   if (state.list.count > 0) drain(state)

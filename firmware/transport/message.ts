@@ -38,6 +38,8 @@ export interface Ask {
   expects: boolean
   expectHigh: number
   expectLow: number
+  /** Likewise: it became durable while it waited, and only its copies are to be told of. */
+  known: boolean
   /** It may have been executed before. */
   repetition: boolean
 }
@@ -62,6 +64,7 @@ export function blankAsk(): Ask {
     expects: false,
     expectHigh: 0,
     expectLow: 0,
+    known: false,
     repetition: false,
   }
 }

@@ -17,6 +17,7 @@ import {
 } from '../../../firmware/board/limits.ts'
 import { FURTHER } from '../../../firmware/burst/through-job.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
+import { OPERATION_WINDOW } from '../../../firmware/medium/operation-line.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
@@ -206,6 +207,36 @@ describe('S1-M5: a batch through the host’s caches', () => {
     })
   }
 
+  test('X-3: what others make durable while it waits is not stored again, though forgotten', () => {
+    const made = through({ slots: 60 })
+    const { card, region, agent } = made
+    const records = recordsOf(upTo(40))
+    send(made, records, { condition: IN_ORDER, operation: 101 })
+    const other = card.connect()
+    const serve = (...frames: Uint8Array[]): void => {
+      expect(lines(card.serve(...frames), other.psn).join()).not.toContain('NAK')
+      for (let i = 0; i < 4; i++) {
+        agent.poll()
+        card.idle()
+      }
+    }
+    // The last record of it again, and then a newer one of the same slot.
+    const { data } = records[39]!
+    serve(...persistFrames(other, region, 39, data, { operation: 140, repetition: true }))
+    const newer = dataOf(64, 200)
+    serve(...persistFrames(other, region, 39, newer, { operation: 141 }))
+    // Many more, with a gap before them: the table forgets those.
+    for (let operation = 143; operation < 160 + OPERATION_WINDOW; operation += 12) {
+      const more = upTo(12).flatMap((i) =>
+        persistFrames(other, region, 40 + i, dataOf(64, 3), { operation: operation + i }),
+      )
+      serve(...more)
+    }
+    expect(statuses(made.left)).toEqual([])
+    expect(only(run(made))).toMatchObject({ said: 'durable', durable: upTo(40) })
+    expect(card.read(card.connect(), region, 39, VIEW_DATA, 64)).toEqual(newer)
+  })
+
   test('records of several packets, which are longer than a frame, and of no bytes', () => {
     const made = through({ slots: 4, capacity: 1500 }, 256)
     const records = [1500, 0, 257, 64].map((length, slot) => ({ slot, data: dataOf(length, slot) }))
@@ -267,6 +298,26 @@ describe('S1-M5: a batch through the host’s caches', () => {
       ['durable', 20],
       ['durable', 20],
     ])
+  })
+
+  test('a short one has its turn beside a long one, however slow the host is', () => {
+    for (const isFirst of [true, false]) {
+      const made = through()
+      const { card, region, agent, qp } = made
+      const other = card.connect(4096, 0, 99)
+      const [long, short] = isFirst ? [qp, other] : [other, qp]
+      const sent = card.serve(...batchFrames(long, region, recordsOf(upTo(40)), { id: 1 }))
+      const few = recordsOf(upTo(43, 40))
+      sent.push(...card.serve(...batchFrames(short, region, few, { id: 2 })))
+      for (let i = 0; i < 20; i++) {
+        agent.poll()
+        sent.push(...card.pass((3 * FLUSH_TIMEOUT_US) / 5))
+      }
+      expect(statuses(sent).map(({ id, said }) => [id, said])).toEqual([
+        [2, 'durable'],
+        [1, 'durable'],
+      ])
+    }
   })
 
   test('levels: the least copies that one of its records waits for', () => {
@@ -380,6 +431,24 @@ describe('S1-M5: what is refused', () => {
       expect(only(sent)).toMatchObject({ said: reason, durable: [] })
       expect(Buffer.compare(made.host.part.live, before)).toBe(0)
       expect(heldBy(made.state)).toEqual(NOTHING_HELD)
+    }
+  })
+
+  test('refused whole while a message of it stands half-way: nobody is kept awake for that', () => {
+    const made = through({ slots: 8, capacity: 512 }, 256)
+    const { card, region, qp } = made
+    const options = { count: 8, operation: 1, ends: false }
+    send(made, recordsOf(upTo(2)), options)
+    // A FLUSH has those handed on; then a slot comes twice, and not all of that record.
+    const flush = flushFrame(qp, region, { selectivity: 1 })
+    card.serve(flush)
+    run(made)
+    card.serve(flush)
+    const twice = [64, 400].map((length, i) => ({ slot: 5, data: dataOf(length, i), index: 2 + i }))
+    card.serve(...batchFrames(qp, region, twice, options).slice(0, 2))
+    for (let i = 0; i < 30; i++) {
+      card.pass(100_000)
+      expect(card.waitUs).toBeGreaterThan(1000)
     }
   })
 
@@ -622,6 +691,43 @@ describe('S1-M5, G2-5: what ends under a batch', () => {
         expect(later, `step ${step}`).toMatchObject({ said: 'durable', durable: upTo(20) })
       }
       expect([...said].sort()).toEqual(['IN_DOUBT', 'durable'])
+    })
+  }
+
+  for (const [name, condition] of Object.entries(CONDITIONS)) {
+    test(`X-1: ${name}: what is in doubt of it is none of the next batch`, () => {
+      let doubts = 0
+      for (const wait of [1, 2]) {
+        for (let step = 0; step < 12; step++) {
+          const made = through()
+          const { card, region, agent, qp } = made
+          const before = recordsOf(upTo(3)).map((one) => ({ ...one, wait }))
+          const sent = send(made, before, { condition })
+          for (let i = 0; i < step; i++) {
+            if (i % 2 === 0) agent.poll()
+            else sent.push(...card.pass(10))
+          }
+          sent.push(...waitLong(made))
+          if (only(sent).said !== 'IN_DOUBT') continue
+          doubts += 1
+          const next = attachedAgent(card)
+          const records = recordsOf(upTo(13, 10), 70).map((one) => ({ ...one, wait }))
+          const later = card.serve(...batchFrames(qp, region, records, { condition, id: 2 }))
+          for (let i = 0; i < 60 && statuses(later).length === 0; i++) {
+            next.poll()
+            later.push(...card.pass(10))
+          }
+          const { said, durable } = only(later)
+          // At once: what was said is so already.
+          cutPower(made, NOTHING)
+          expect([said, durable, found(restarted(made), records)], `step ${step}`).toEqual([
+            'durable',
+            upTo(3),
+            upTo(3),
+          ])
+        }
+      }
+      expect(doubts).toBeGreaterThan(2)
     })
   }
 
