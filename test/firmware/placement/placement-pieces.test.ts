@@ -25,6 +25,7 @@ import {
   PAGE,
   placedInPieces,
   placeIn,
+  probePieces,
   restartedInWindow,
   showPieces,
   statePieces,
@@ -348,7 +349,7 @@ describe('S1-M6: other pieces', () => {
     cutPower(made, NOTHING)
     const next = restarted(made)
     expect(shown(next, 40, 64)).toEqual([DATA, DATA, DATA])
-    const probe = (): string => next.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault
+    const probe = (): string => probePieces(next, HELD)
     expect(probe()).toBe('PIECES')
     // To ask is not to state.
     expect(statePieces(next, [])).toEqual({ fault: 'PASS', holds: HELD })
@@ -361,10 +362,49 @@ describe('S1-M6: other pieces', () => {
     ).toEqual([0])
   })
 
+  test('are those that the probe names, whoever has stated others meanwhile', () => {
+    const ours: Table = [
+      [0, 3],
+      [9, 2],
+    ]
+    const others: Table[] = [
+      [
+        [0, 3],
+        [20, 2],
+      ],
+      [[0, 3]],
+      [...ours, [20, 1]],
+    ]
+    const whole: Table = [[0, 32]]
+    const host = held().host
+    const card = cardOf(1 << 16, host).format()
+    // Without any: the window, said or not.
+    expect([[], whole].map((table) => probePieces(card, table))).toEqual(['PASS', 'PASS'])
+    expect([ours, [[0, 31]] as Table].map((one) => probePieces(card, one))).toEqual([
+      'PIECES',
+      'PIECES',
+    ])
+    for (const other of others) {
+      expect(statePieces(card, ours).fault).toBe('PASS')
+      // What an earlier registrar has stated arrives late, or comes from somebody else.
+      expect(statePieces(card, other).fault).toBe('PASS')
+      for (const wrong of [ours, [], whole]) expect(probePieces(card, wrong)).toBe('PIECES')
+      expect(probePieces(card, other)).toBe('PASS')
+    }
+    const tooMany = Array.from({ length: 17 }, (_, i) => [i, 1] as const)
+    expect(probePieces(card, tooMany)).toBe('PIECES')
+    expect(statePieces(card, whole).fault).toBe('PASS')
+    expect([ours, [], whole].map((one) => probePieces(card, one))).toEqual([
+      'PIECES',
+      'PASS',
+      'PASS',
+    ])
+  })
+
   test('in each life of the host they are stated again', () => {
     const made = placedInPieces(DDIO_ON, SCATTERED, { slots: 22, capacity: 128 })
     restartHost(made.card)
-    expect(made.card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault).toBe('PIECES')
+    expect(probePieces(made.card, SCATTERED)).toBe('PIECES')
     const agent = showPieces(made.card, SCATTERED, PLACEMENT_THROUGH)
     work(made.card, agent!)
     const again = { ...made, qp: made.card.connect(), agent }
