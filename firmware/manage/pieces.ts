@@ -8,7 +8,8 @@
  * - Nothing that lies in a piece is given up: what would move a byte that a region takes is refused
  *   (PIECES), and nothing has changed. So of a cut between any two steps either table may be found.
  * - The board shows what the superblock in packet memory says, and the answer goes behind the fence
- *   that made it durable. Where that could not be, both are as they were.
+ *   that made it durable. Where that could not be, both are as they were; or nothing of the host's
+ *   memory is proven, or can be, before pieces are shown that the superblock says.
  * - Where there is a table, each life of the host states it before it probes, and its probe names
  *   it again: a host that knows of no pieces, or of others, proves nothing, and its agent never
  *   writes back other lines than those that were meant. What somebody else has stated in between,
@@ -146,6 +147,12 @@ function isSame(one: readonly Piece[], other: readonly Piece[]): boolean {
   return one.every(({ page, pages }, i) => other[i]!.page === page && other[i]!.pages === pages)
 }
 
+/** The board shows what no superblock says: regions are read as before, and nothing is written. */
+function showNothing(state: ManageContext): void {
+  loseHost(state)
+  state.proof.hostBytes = 0
+}
+
 /** Another table, by which every region keeps its place. */
 function change(state: ManageContext, pieces: readonly Piece[]): Fault {
   commitNow(state)
@@ -158,7 +165,7 @@ function change(state: ManageContext, pieces: readonly Piece[]): Fault {
   const fault = isShown ? writeSuperblock(list, superblock) : PIECES
   if (fault !== PASS) {
     setPieces(superblock, before)
-    if (isShown) arrange(state, before.length)
+    if (isShown && !arrange(state, before.length)) showNothing(state)
     return closeBy(state, fault)
   }
   loseHost(state)

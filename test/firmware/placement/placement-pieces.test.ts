@@ -13,6 +13,7 @@ import {
 } from '../../../boards/emulator/host/host-memory.ts'
 import { images } from '../../../boards/emulator/medium/images.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { ARRANGE } from '../../../firmware/board/hal.ts'
 import { VIEW_DATA, VIEW_FIRST_COPY } from '../../../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
@@ -45,6 +46,9 @@ import { dataOf, persistFrames, type Sent, TestCard } from '../../support/cards/
 import { THOROUGH } from '../../support/run/thorough.ts'
 
 const LINE = 64
+
+/** No command: BAD_COMMAND. */
+const NO_OPERATION = 99
 
 /** Every page for itself, none where it would lie without them. */
 const SCATTERED: Table = [
@@ -529,6 +533,30 @@ test('S1-M6: a page of the superblock that takes nothing leaves the pieces as th
     expect(shown(made.card, 40, 64)).toEqual(all)
     expect(shown(restarted(made), 40, 64)).toEqual(all)
   }
+})
+
+test('S1-M6: of a board that cannot go back to the pieces before nothing is proven', () => {
+  const before: Table = [
+    [9, 1],
+    [3, 2],
+    [14, 2],
+  ]
+  const made = placedInPieces(DDIO_OFF, before, { slots: 64, capacity: 64 })
+  const { card } = made
+  const data = dataOf(64, 3)
+  persist(made, 40, data)
+  card.nvdimm.refuseWrites(PAGE / LINE)
+  let arranged = 0
+  card.machine.observe({
+    replace: (_, op) => (op === ARRANGE && ++arranged > 1 ? NO_OPERATION : op),
+  })
+  expect(statePieces(card, [...before, [20, 4]]).fault).toBe('SUPERBLOCK')
+  expect(arranged).toBe(2)
+  card.machine.observe({})
+  expect(shown(card, 40, 64)).toEqual([data, data, data])
+  expect(persist({ ...made, qp: card.connect() }, 40, dataOf(64, 4))).not.toContain(0)
+  expect(statePieces(card, before)).toEqual({ fault: 'PASS', holds: before })
+  expect(probePieces(card, before)).toBe('PLACEMENT_UNKNOWN')
 })
 
 function permutations(count: number): number[][] {
