@@ -597,7 +597,7 @@ function settleLostRecord(call: Call): Fault {
 function probe(call: Call): Fault {
   const { state, bytes, to } = call
   if (state.proof.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
-  if (!arePiecesKnown(state)) return PIECES
+  if (!arePiecesKnown(call)) return PIECES
   const high = (random32(state) | 1) >>> 0
   const done = writeProbe(state.list, bytes, state.proof, high, random32(state))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)

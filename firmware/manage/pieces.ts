@@ -8,10 +8,13 @@
  * - Nothing that lies in a piece is given up: what would move a byte that a region takes is refused
  *   (PIECES), and nothing has changed. So of a cut between any two steps either table may be found.
  * - The board shows what the superblock in packet memory says, and the answer goes behind the fence
- *   that made it durable. Where that could not be, both are as they were.
- * - Where there is a table, each life of the host states it before it probes: a host that knows of
- *   no pieces proves nothing, and its agent never writes back other lines than those that were
- *   meant. Without a table HOST_SPACE is the window, and nothing has to be said.
+ *   that made it durable. Where that could not be, both are as they were; or nothing of the host's
+ *   memory is proven, or can be, before pieces are shown that the superblock says.
+ * - Where there is a table, each life of the host states it before it probes, and its probe names
+ *   it again: a host that knows of no pieces, or of others, proves nothing, and its agent never
+ *   writes back other lines than those that were meant. What somebody else has stated in between,
+ *   or what an earlier registrar has and arrives late, is not what is named. Without a table
+ *   HOST_SPACE is the window, and nothing has to be said.
  * - Another table ends what the host has shown, as another host would: it probes again.
  */
 
@@ -72,9 +75,27 @@ function arrange({ list }: PartContext, count: number): boolean {
   return run(list) < 0
 }
 
-/** Does the host know where its memory is shown? Then it may show how it is written. */
-export function arePiecesKnown({ superblock, proof }: PartContext): boolean {
-  return piecesOf(superblock).length === 0 || proof.statedIn === proof.lives
+/**
+ * Does the host that probes know where its memory is shown? Then it may show how it is written. It
+ * has stated the pieces in this life, and names them; none, or all of the window, where none are.
+ */
+export function arePiecesKnown({ state, bytes, at }: Call): boolean {
+  const { superblock, proof, facts } = state
+  const named = namedPieces(bytes, at)
+  const holds = piecesOf(superblock)
+  if (named === null) return false
+  if (holds.length > 0) return proof.statedIn === proof.lives && isSame(named, holds)
+  return named.length === 0 || isSame(named, wholeWindow(facts.hostBytes))
+}
+
+/** The pieces that the body of a call names; null if they are too many. */
+function namedPieces(bytes: Uint8Array, at: number): Piece[] | null {
+  const count = u32(bytes, at + mad.PIECES_COUNT)
+  if (count > HOST_PIECES) return null
+  return Array.from({ length: count }, (_, i) => {
+    const from = at + mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+    return { page: u32(bytes, from), pages: u32(bytes, from + 4) }
+  })
 }
 
 /**
@@ -86,14 +107,9 @@ export function arePiecesKnown({ superblock, proof }: PartContext): boolean {
 export function statePieces(call: Call): Fault {
   const { state, bytes, at, to } = call
   if (state.facts.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
-  const count = u32(bytes, at + mad.PIECES_COUNT)
-  if (count > HOST_PIECES) return REQUEST
-  const stated: Piece[] = []
-  for (let i = 0; i < count; i++) {
-    const from = at + mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
-    stated.push({ page: u32(bytes, from), pages: u32(bytes, from + 4) })
-  }
-  const fault = count === 0 ? PASS : takePieces(state, stated)
+  const stated = namedPieces(bytes, at)
+  if (stated === null) return REQUEST
+  const fault = stated.length === 0 ? PASS : takePieces(state, stated)
   if (fault !== PASS) return fault
   const shown = shownPieces(state)
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
@@ -131,6 +147,12 @@ function isSame(one: readonly Piece[], other: readonly Piece[]): boolean {
   return one.every(({ page, pages }, i) => other[i]!.page === page && other[i]!.pages === pages)
 }
 
+/** The board shows what no superblock says: regions are read as before, and nothing is written. */
+function showNothing(state: ManageContext): void {
+  loseHost(state)
+  state.proof.hostBytes = 0
+}
+
 /** Another table, by which every region keeps its place. */
 function change(state: ManageContext, pieces: readonly Piece[]): Fault {
   commitNow(state)
@@ -143,7 +165,7 @@ function change(state: ManageContext, pieces: readonly Piece[]): Fault {
   const fault = isShown ? writeSuperblock(list, superblock) : PIECES
   if (fault !== PASS) {
     setPieces(superblock, before)
-    if (isShown) arrange(state, before.length)
+    if (isShown && !arrange(state, before.length)) showNothing(state)
     return closeBy(state, fault)
   }
   loseHost(state)

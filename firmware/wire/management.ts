@@ -345,7 +345,8 @@ export const FORM_ANNOUNCED = 3
 
 /*
  * PROBE (SET): the card writes a number into lines at the begin of the host's memory, first as
- * usual, then asking for no-snoop.
+ * usual, then asking for no-snoop. It names the pieces that were stated, as PIECES does; none where
+ * there are none. The answer:
  *
  *    0 lines of each kind u32    4 host memory bytes u64
  *

@@ -230,6 +230,17 @@ interface ScanStep {
   readonly underWay: number
 }
 
+/** Pieces as PIECES and PROBE name them. */
+function piecesBody(pieces: readonly MemoryPiece[]): Uint8Array {
+  const body = bodyOf([mad.PIECES_COUNT, pieces.length])
+  pieces.forEach(({ at, bytes }, i) => {
+    const into = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+    putU32(body, into, at / PAGE_BYTES)
+    putU32(body, into + 4, bytes / PAGE_BYTES)
+  })
+  return body
+}
+
 export class Management {
   private readonly way: DatagramWay
   private readonly timeoutUs: number
@@ -237,6 +248,8 @@ export class Management {
   private transactionLow = 0
   private closed: Error | null = null
   private readonly calls: Map<number, Call> = new Map()
+  /** Those that were stated last, and that a probe means. */
+  private pieces: readonly MemoryPiece[] = []
   private readonly header: mad.Mad = mad.blankMad()
 
   /** `random` gives 32 bits; they tell our transactions from those of others. */
@@ -460,24 +473,20 @@ export class Management {
 
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
   async probe(): Promise<void> {
-    await this.set('probe', mad.ATTRIBUTE_PROBE, bodyOf())
+    await this.set('probe', mad.ATTRIBUTE_PROBE, piecesBody(this.pieces))
   }
 
   /** States the pieces of the host's memory that the card is to use (pieces.ts). */
   async statePieces(pieces: readonly MemoryPiece[]): Promise<readonly MemoryPiece[]> {
     check('pieces', pieces, PIECES)
-    const body = bodyOf([mad.PIECES_COUNT, pieces.length])
-    pieces.forEach(({ at, bytes }, i) => {
-      const into = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
-      putU32(body, into, at / PAGE_BYTES)
-      putU32(body, into + 4, bytes / PAGE_BYTES)
-    })
-    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, body)
-    return Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
+    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, piecesBody(pieces))
+    const holds = Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
       const from = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
       const [page, pages] = [u32(answer, from), u32(answer, from + 4)]
       return { at: page * PAGE_BYTES, bytes: pages * PAGE_BYTES }
     })
+    this.pieces = holds
+    return holds
   }
 
   /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */

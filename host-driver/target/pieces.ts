@@ -10,8 +10,9 @@
  * Invariants:
  * - Registrar and flush agent speak of offsets as the card does. Each is translated here, and what
  *   leaves a piece goes on in the next one: a range that lies in two is written back in both.
- * - The pieces are stated in each life of the machine, before its probe. The card refuses others
- *   than those that its regions lie in (PIECES), and nothing has changed then.
+ * - The pieces are stated in each life of the machine, before its probe, on the same connection:
+ *   the probe names them, and is refused where others hold by then (PIECES). The card refuses
+ *   others than those that its regions lie in, likewise, and nothing has changed then.
  */
 
 import { check, having } from '../base/kinds.ts'

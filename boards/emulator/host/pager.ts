@@ -41,6 +41,7 @@ import {
 import { COUNT, having, type Kinds, SIZE } from '../../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS, RAM } from '../base/arguments.ts'
 import type { HostRam } from './host-ram.ts'
+import { PageTable } from './iommu.ts'
 import type { SwapDevice } from './swap.ts'
 
 /*
@@ -169,7 +170,9 @@ export class Pager implements PagedMemory {
   private leaving = 0
   private reclaiming: Timer | null = null
   private user: PageUser | null = null
-  /** Number by which the card knows the address space; null: by none. */
+  /** The pages that the user has, by virtual addresses. */
+  private readonly table: PageTable = new PageTable()
+  /** Number by which the card knows that address space; null: by none. */
   private space: number | null = null
   /** Pages that go together. */
   private blockPages = 1
@@ -279,11 +282,8 @@ export class Pager implements PagedMemory {
 
   private bind(space: number | null): void {
     const { iommu } = this.ram
-    for (let page = 0; page < this.pages; page++) {
-      if (this.space !== null) iommu.unmap(this.space, this.virtualOf(page))
-      if (space === null || this.shares[page] === 0) continue
-      iommu.map(space, this.virtualOf(page), this.addressOf(page))
-    }
+    if (this.space !== null) iommu.unbind(this.space, this.table)
+    if (space !== null) iommu.bind(space, this.table)
     this.space = space
   }
 
@@ -504,7 +504,7 @@ export class Pager implements PagedMemory {
     this.stays[frame] = Math.max(this.stays[frame]!, this.clock.nowUs + this.stayUs)
     this.shares[page] = 1
     this.ram.windows.map(at, PAGE_BYTES)
-    if (this.space !== null) this.ram.iommu.map(this.space, this.virtualOf(page), at)
+    this.table.map(this.virtualOf(page), at)
     this.user?.arrived(page, at)
   }
 
@@ -512,7 +512,7 @@ export class Pager implements PagedMemory {
     if (this.shares[page] === 0) return
     this.shares[page] = 0
     this.ram.windows.unmap(this.addressOf(page), PAGE_BYTES)
-    if (this.space !== null) this.ram.iommu.unmap(this.space, this.virtualOf(page))
+    this.table.unmap(this.virtualOf(page))
   }
 
   // ---- pages go --------------------------------------------------------------------------------

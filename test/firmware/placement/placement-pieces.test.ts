@@ -13,6 +13,7 @@ import {
 } from '../../../boards/emulator/host/host-memory.ts'
 import { images } from '../../../boards/emulator/medium/images.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { ARRANGE } from '../../../firmware/board/hal.ts'
 import { VIEW_DATA, VIEW_FIRST_COPY } from '../../../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
@@ -25,6 +26,7 @@ import {
   PAGE,
   placedInPieces,
   placeIn,
+  probePieces,
   restartedInWindow,
   showPieces,
   statePieces,
@@ -44,6 +46,9 @@ import { dataOf, persistFrames, type Sent, TestCard } from '../../support/cards/
 import { THOROUGH } from '../../support/run/thorough.ts'
 
 const LINE = 64
+
+/** No command: BAD_COMMAND. */
+const NO_OPERATION = 99
 
 /** Every page for itself, none where it would lie without them. */
 const SCATTERED: Table = [
@@ -348,7 +353,7 @@ describe('S1-M6: other pieces', () => {
     cutPower(made, NOTHING)
     const next = restarted(made)
     expect(shown(next, 40, 64)).toEqual([DATA, DATA, DATA])
-    const probe = (): string => next.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault
+    const probe = (): string => probePieces(next, HELD)
     expect(probe()).toBe('PIECES')
     // To ask is not to state.
     expect(statePieces(next, [])).toEqual({ fault: 'PASS', holds: HELD })
@@ -361,10 +366,49 @@ describe('S1-M6: other pieces', () => {
     ).toEqual([0])
   })
 
+  test('are those that the probe names, whoever has stated others meanwhile', () => {
+    const ours: Table = [
+      [0, 3],
+      [9, 2],
+    ]
+    const others: Table[] = [
+      [
+        [0, 3],
+        [20, 2],
+      ],
+      [[0, 3]],
+      [...ours, [20, 1]],
+    ]
+    const whole: Table = [[0, 32]]
+    const host = held().host
+    const card = cardOf(1 << 16, host).format()
+    // Without any: the window, said or not.
+    expect([[], whole].map((table) => probePieces(card, table))).toEqual(['PASS', 'PASS'])
+    expect([ours, [[0, 31]] as Table].map((one) => probePieces(card, one))).toEqual([
+      'PIECES',
+      'PIECES',
+    ])
+    for (const other of others) {
+      expect(statePieces(card, ours).fault).toBe('PASS')
+      // What an earlier registrar has stated arrives late, or comes from somebody else.
+      expect(statePieces(card, other).fault).toBe('PASS')
+      for (const wrong of [ours, [], whole]) expect(probePieces(card, wrong)).toBe('PIECES')
+      expect(probePieces(card, other)).toBe('PASS')
+    }
+    const tooMany = Array.from({ length: 17 }, (_, i) => [i, 1] as const)
+    expect(probePieces(card, tooMany)).toBe('PIECES')
+    expect(statePieces(card, whole).fault).toBe('PASS')
+    expect([ours, [], whole].map((one) => probePieces(card, one))).toEqual([
+      'PIECES',
+      'PASS',
+      'PASS',
+    ])
+  })
+
   test('in each life of the host they are stated again', () => {
     const made = placedInPieces(DDIO_ON, SCATTERED, { slots: 22, capacity: 128 })
     restartHost(made.card)
-    expect(made.card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault).toBe('PIECES')
+    expect(probePieces(made.card, SCATTERED)).toBe('PIECES')
     const agent = showPieces(made.card, SCATTERED, PLACEMENT_THROUGH)
     work(made.card, agent!)
     const again = { ...made, qp: made.card.connect(), agent }
@@ -489,6 +533,30 @@ test('S1-M6: a page of the superblock that takes nothing leaves the pieces as th
     expect(shown(made.card, 40, 64)).toEqual(all)
     expect(shown(restarted(made), 40, 64)).toEqual(all)
   }
+})
+
+test('S1-M6: of a board that cannot go back to the pieces before nothing is proven', () => {
+  const before: Table = [
+    [9, 1],
+    [3, 2],
+    [14, 2],
+  ]
+  const made = placedInPieces(DDIO_OFF, before, { slots: 64, capacity: 64 })
+  const { card } = made
+  const data = dataOf(64, 3)
+  persist(made, 40, data)
+  card.nvdimm.refuseWrites(PAGE / LINE)
+  let arranged = 0
+  card.machine.observe({
+    replace: (_, op) => (op === ARRANGE && ++arranged > 1 ? NO_OPERATION : op),
+  })
+  expect(statePieces(card, [...before, [20, 4]]).fault).toBe('SUPERBLOCK')
+  expect(arranged).toBe(2)
+  card.machine.observe({})
+  expect(shown(card, 40, 64)).toEqual([data, data, data])
+  expect(persist({ ...made, qp: card.connect() }, 40, dataOf(64, 4))).not.toContain(0)
+  expect(statePieces(card, before)).toEqual({ fault: 'PASS', holds: before })
+  expect(probePieces(card, before)).toBe('PLACEMENT_UNKNOWN')
 })
 
 function permutations(count: number): number[][] {

@@ -29,18 +29,28 @@ export const PAGE = 4096
 /** Pages of the host's memory, in pieces: first page, pages. */
 export type Table = readonly (readonly [number, number])[]
 
-/** The PIECES call; what it was answered with. */
-export function statePieces(
-  card: TestCard,
-  table: Table,
-): { readonly fault: string; readonly holds: Table } {
-  const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PIECES, (request) => {
+/** Puts the pieces into the body of a call. */
+function naming(table: Table): (request: Uint8Array) => void {
+  return (request) => {
     putU32(request, mad.PIECES_COUNT, table.length)
     table.forEach(([page, pages], i) => {
       putU32(request, mad.PIECES_FIRST + 8 * i, page)
       putU32(request, mad.PIECES_FIRST + 8 * i + 4, pages)
     })
-  })
+  }
+}
+
+/** The PROBE of a host that knows of those pieces; its fault. */
+export function probePieces(card: TestCard, table: Table): string {
+  return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE, naming(table)).fault
+}
+
+/** The PIECES call; what it was answered with. */
+export function statePieces(
+  card: TestCard,
+  table: Table,
+): { readonly fault: string; readonly holds: Table } {
+  const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PIECES, naming(table))
   const view = new DataView(body.buffer, body.byteOffset)
   const count = fault === 'PASS' ? view.getUint32(mad.PIECES_COUNT) : 0
   const holds = Array.from({ length: count }, (_, i) => {
@@ -70,7 +80,7 @@ export function bytesIn(
 export function showPieces(card: TestCard, table: Table, placement: number): Agent | null {
   const { fault } = statePieces(card, table)
   if (fault !== 'PASS') throw new Error(`the pieces were refused: ${fault}`)
-  believe(card, placement, placeIn(table, 0))
+  believe(card, placement, placeIn(table, 0), naming(table))
   if (placement === PLACEMENT_BYPASS) return null
   const pieces = table.map(([page, pages]) => ({ at: page * PAGE, bytes: pages * PAGE }))
   const memory = memoryInPieces(hostSideOf(card), pieces)

@@ -99,10 +99,15 @@ export function place(card: TestCard, seen: number, adr: boolean, number: Uint8A
 
 /**
  * Says that the probe has shown `seen`, whatever the platform is like. `probeAt`: where its page
- * lies in the host's memory.
+ * lies in the host's memory; `name` puts into the call which pieces that has.
  */
-export function believe(card: TestCard, seen: number, probeAt: number = HOST_PROBE_AT): void {
-  card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
+export function believe(
+  card: TestCard,
+  seen: number,
+  probeAt: number = HOST_PROBE_AT,
+  name?: (request: Uint8Array) => void,
+): void {
+  card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE, name)
   place(card, seen, true, card.host!.load(probeAt, 8).bytes!)
 }
 

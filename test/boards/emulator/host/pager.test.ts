@@ -7,8 +7,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { fileSwap, Random, SwapDevice, VirtualClock } from '../../../../boards/emulator/index.ts'
-import { PageLost } from '../../../../boards/host-port.ts'
+import { HostRam } from '../../../../boards/emulator/host/host-ram.ts'
+import { NO_TRANSLATION } from '../../../../boards/emulator/host/iommu.ts'
+import {
+  fileSwap,
+  Pager,
+  Random,
+  SwapDevice,
+  VirtualClock,
+} from '../../../../boards/emulator/index.ts'
+import { PageLost, type PageUse, type PageUser } from '../../../../boards/host-port.ts'
 import { PAGE_BYTES } from '../../../../firmware/board/limits.ts'
 import { PagedCard, type PagedCardOptions, turn } from '../../../support/cards/paged-card.ts'
 
@@ -337,5 +345,62 @@ describe('faults of the drive', () => {
       swap.close()
       rmSync(folder, { recursive: true, force: true })
     }
+  })
+})
+
+describe('S1-M13: two memories whose cards were given one number', () => {
+  const FRAME = PAGE_BYTES
+
+  /** Two pagers of one host, of two pages and frames each, at the same virtual addresses. */
+  function two(): { readonly ram: HostRam; readonly pagers: Pager[]; readonly uses: PageUse[] } {
+    const clock = new VirtualClock()
+    const ram = new HostRam(8 * FRAME)
+    const user: PageUser = { arrived() {}, lost() {}, healed() {}, letGo: (_, done) => done() }
+    const pagers = [0, 1].map((i) => {
+      const swap = new SwapDevice({ clock, pageBytes: PAGE_BYTES })
+      return new Pager({ ram, at: 2 * i * FRAME, frames: 2, pages: 2, swap, clock, stayUs: 0 })
+    })
+    const uses = pagers.map((pager) => pager.use(user))
+    for (const use of uses) use.want(0)
+    clock.runUntilIdle()
+    return { ram, pagers, uses }
+  }
+
+  const where = (ram: HostRam, page: number): number =>
+    ram.iommu.translate(0, 2 ** 32 + page * PAGE_BYTES)
+
+  test('the one that was bound last is translated, whatever becomes of the other', () => {
+    const { ram, pagers, uses } = two()
+    const [former, later] = pagers as [Pager, Pager]
+    former.shared.bind(0)
+    expect(where(ram, 0)).toBe(former.addressOf(0))
+    later.shared.bind(0)
+    const isLater = (): void => {
+      expect(where(ram, 0)).toBe(later.addressOf(0))
+      expect(where(ram, 1)).toBe(NO_TRANSLATION)
+    }
+    isLater()
+    // Pages of the former come, go, and are given back altogether.
+    uses[0]!.want(1)
+    uses[0]!.want(0)
+    isLater()
+    expect(former.evict(0)).toBe(true)
+    isLater()
+    former.shared.bind(null)
+    isLater()
+    uses[0]!.end()
+    isLater()
+    later.shared.bind(null)
+    expect(where(ram, 0)).toBe(NO_TRANSLATION)
+  })
+
+  test('a page that is away is translated for nobody, and none before there is a number', () => {
+    const { ram, pagers } = two()
+    const [pager] = pagers as [Pager, Pager]
+    expect(where(ram, 0)).toBe(NO_TRANSLATION)
+    pager.shared.bind(0)
+    expect(where(ram, 0)).toBe(pager.addressOf(0))
+    pager.evict(0)
+    expect(where(ram, 0)).toBe(NO_TRANSLATION)
   })
 })
