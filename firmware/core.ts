@@ -26,10 +26,12 @@ import {
   MESSAGE_TIME,
   NOT_ARMED,
   NOT_FOR_US,
+  NOT_READY,
   NOT_ROCE,
   PAGE_ABSENT,
   PASS,
   QP_ERROR_STATE,
+  RNR_SOON,
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './board/fault.ts'
@@ -338,7 +340,9 @@ function refuseRequest(state: State, qp: QueuePair, packet: Packet, fault: Fault
   const fatal = row.code > NAK_SEQUENCE
   if (!fatal) qp.nakSent = true
   const ahead = !fatal && fault !== PAGE_ABSENT
-  answer(state.answers, qp, ahead ? qp.expectedPsn : packet.psn, row.code)
+  const isSoon = fault === NOT_READY && qp.cached.isNew
+  qp.cached.isNew = false
+  answer(state.answers, qp, ahead ? qp.expectedPsn : packet.psn, isSoon ? RNR_SOON : row.code)
   if (fatal) failQueuePair(state, qp)
 }
 

@@ -249,6 +249,7 @@ export function acceptBytes(
 function waitFor({ cached }: QueuePair, job: Job): void {
   cached.outcome = NOT_READY
   cached.order = job.order
+  cached.isNew = true
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */

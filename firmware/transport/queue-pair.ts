@@ -218,6 +218,8 @@ interface Cached {
   outcome: Fault
   /** The job that is to say so: what an older one says is no answer. */
   order: number
+  /** It was asked just now, and its requester has not been told to come again. */
+  isNew: boolean
 }
 
 function nothingCached(): Cached {
@@ -233,6 +235,7 @@ function nothingCached(): Cached {
     end: 0,
     outcome: PASS,
     order: 0,
+    isNew: false,
   }
 }
 
