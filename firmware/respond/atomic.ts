@@ -79,7 +79,7 @@ export function receiveAtomic(
   return PASS
 }
 
-/** Accepts an ATOMIC WRITE of the expected PSN. A fault has changed nothing. */
+/** Accepts an ATOMIC WRITE of the expected PSN. A fault has changed nothing: see write.ts. */
 export function receiveAtomicWrite(
   state: ServeContext,
   qp: QueuePair,

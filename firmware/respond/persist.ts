@@ -85,7 +85,7 @@ import { beginMember, endMember, holds, openMember, storeCollected } from './bat
 import { isAhead } from './handed.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 
-/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+/** Takes a packet of the expected PSN. A fault that is returned has changed nothing (write.ts). */
 export function receivePersist(
   state: ServeContext,
   qp: QueuePair,

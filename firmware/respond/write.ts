@@ -64,7 +64,10 @@ import { readReth } from '../wire/reth.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { receiveRecord } from './record.ts'
 
-/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+/**
+ * Takes a packet of the expected PSN. A fault that is returned has changed nothing, but that bytes
+ * which come again may have been stored already (NOT_READY; write-back.ts).
+ */
 export function receiveWrite(
   state: ServeContext,
   qp: QueuePair,

@@ -26,6 +26,7 @@ import {
   probePlacement,
   type Region,
 } from '../../host-driver/index.ts'
+import { cpuOf, hostSideOf } from '../support/cards/placed.ts'
 import { MODEL, openTimedCard, type TimedCard } from './bench-card.ts'
 
 const RECORDS = 256
@@ -287,13 +288,7 @@ class Tally {
 
 /** The host behind the card shows its memory, and its agent is there. */
 async function register({ port }: TimedCard, memory: HostMemory, dpu: Dpu): Promise<void> {
-  const side = {
-    statesAdr: memory.platform.statesAdr,
-    load: (at: number, length: number) => memory.load(at, length),
-    evict: (at: number, length: number) => memory.evict(at, length),
-    clean: (at: number, length: number) => memory.clean(at, length),
-    fence: () => memory.fence(),
-  }
+  const side = { ...hostSideOf({ host: memory }), ...cpuOf(memory) }
   const device = await PcieDevice.open(port!, { seed: 1 })
   await probePlacement(side, dpu.host)
   await startFlushAgent(side, dpu.host, device)

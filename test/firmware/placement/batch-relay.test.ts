@@ -19,6 +19,7 @@ import {
   type BatchOptions,
   type BatchRecord,
   batchFrames,
+  CONDITIONS,
   EXPECT,
   heldBy,
   IN_ORDER,
@@ -38,8 +39,6 @@ import {
 } from '../../support/cards/test-card.ts'
 import { judgedGuard } from '../../support/judges/crc32c.ts'
 import { disconnect, flushFrame, lines } from '../../support/wire/requests.ts'
-
-const CONDITIONS = { independent: INDEPENDENT, inOrder: IN_ORDER, expect: EXPECT }
 
 /** AETH in front of PAETH, behind Ethernet, IPv4, UDP and BTH. */
 const PAETH_AT = 14 + 20 + 8 + 12 + 4

@@ -29,6 +29,7 @@ import {
   type BatchSetting,
   batchFrames,
   batchQuery,
+  CONDITIONS,
   EXPECT,
   heldBy,
   IN_ORDER,
@@ -72,8 +73,6 @@ import {
   sendFrames,
   writeFrames,
 } from '../../support/wire/requests.ts'
-
-const CONDITIONS = { independent: INDEPENDENT, inOrder: IN_ORDER, expect: EXPECT }
 
 /** The syndrome of an RNR NAK. */
 const RNR = 'NAK 0x2c 0'

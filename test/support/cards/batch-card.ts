@@ -29,6 +29,11 @@ import { persistOpcode, type Sent, TestCard, type TestPeer } from './test-card.t
 export const INDEPENDENT: number = CONDITION_INDEPENDENT
 export const IN_ORDER: number = CONDITION_IN_ORDER
 export const EXPECT: number = CONDITION_EXPECT
+export const CONDITIONS: Readonly<Record<string, number>> = {
+  independent: INDEPENDENT,
+  inOrder: IN_ORDER,
+  expect: EXPECT,
+}
 
 /** One record of a batch, and what shall be wrong with it. */
 export interface BatchRecord {

@@ -181,7 +181,7 @@ export class PushedHost extends QueueHost {
 }
 
 /** The host's memory as the agent wants it. */
-export function hostSideOf(card: TestCard): AgentMemory {
+export function hostSideOf(card: Pick<TestCard, 'host'>): AgentMemory {
   const host = card.host!
   return {
     load: (at, length) => host.load(at, length),
