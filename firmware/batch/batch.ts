@@ -2,6 +2,8 @@
 /**
  * The batch of each queue pair: what was received of it, and what is known of it (source 4; D-10).
  *
+ * Its members are records, and plain bytes that are registered write-persist (S1-M9).
+ *
  * A batch comes in one burst, or in several: first all of its records, then those again that were
  * refused. Of a burst nothing is stored before its last record has come; until then its records
  * are collected (members.ts).
@@ -29,13 +31,15 @@ import {
   PASS,
 } from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
-import { KIND_RECORDS, type Region } from '../medium/region.ts'
+import { KIND_RECORDS, PLACEMENT_RELAY, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
 import {
   addMembers,
   freeMembers,
+  hasSlot,
   type Members,
+  noteBytes,
   noteSlot,
   type Room,
   takeMembers,
@@ -72,7 +76,8 @@ export interface Batch extends BatchBits {
   condition: number
   /** A record of it may have been executed before. */
   repetition: boolean
-  region: Region | null
+  /** Those that it has named, the first one first: all of one placement. None is there twice. */
+  readonly regions: Region[]
   /** The operation of index 0. */
   operationHigh: number
   operationLow: number
@@ -179,7 +184,7 @@ export function blankBatch(place: number): Batch {
     bitmap: new Uint32Array(BITMAP_WORDS_MAX),
     condition: 0,
     repetition: false,
-    region: null,
+    regions: [],
     operationHigh: 0,
     operationLow: 0,
     lastIndex: -1,
@@ -244,7 +249,8 @@ export function beginBatch(
   batch.count = batchCount
   batch.condition = fields.condition
   batch.repetition = false
-  batch.region = region
+  batch.regions.length = 0
+  batch.regions.push(region)
   batch.operationHigh = high
   batch.operationLow = low
   batch.lastIndex = -1
@@ -269,13 +275,11 @@ export function beginBatch(
 }
 
 /** Does the record contradict itself, or what came of its batch before? */
-function fieldsFault(batch: Batch, fields: BatchFields, region: Region): Fault {
+function fieldsFault(batch: Batch, fields: BatchFields): Fault {
   const { batchIndex } = fields
   if (batchIndex >= fields.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS
   if (fields.batchCount !== batch.count || fields.condition !== batch.condition) return BATCH_FIELDS
-  if (region !== batch.region || (batch.operationHigh | batch.operationLow) === 0) {
-    return BATCH_FIELDS
-  }
+  if ((batch.operationHigh | batch.operationLow) === 0) return BATCH_FIELDS
   // Operations that would begin below 0, or come round.
   if (batch.operationHigh > fields.operationHigh) return BATCH_FIELDS
   const low = operationLowOf(batch, batchIndex)
@@ -284,24 +288,61 @@ function fieldsFault(batch: Batch, fields: BatchFields, region: Region): Fault {
 }
 
 /**
- * Why all of the batch is refused with that record, of which it has no more than `most`; else the
- * slot is noted for the next member. BATCH_REGION where nobody stores a batch that goes there.
+ * Why all of the batch, which has no more than `most` members, is refused with that one; else there
+ * is room for it, and `enterSlot` or `enterBytes` is next. BATCH_REGION where the region is kept by
+ * somebody else than the one before it: of another placement, or behind another link.
  */
 export function enterFault(
   batches: Batches,
   batch: Batch,
   fields: BatchFields,
   region: Region,
-  slot: number,
   most: number,
 ): Fault {
-  const fault = fieldsFault(batch, fields, region)
+  const fault = fieldsFault(batch, fields)
   if (fault !== PASS) return fault
-  if (region.kind !== KIND_RECORDS) return BATCH_REGION
+  const first = batch.regions[0]!
+  if (region.placement !== first.placement) return BATCH_REGION
+  if (region.placement === PLACEMENT_RELAY && region !== first) return BATCH_REGION
   if (batch.received === most) return BATCH_ROOM
   if (batch.members === null) batch.members = takeMembers(batches)
-  if (batch.members === null) return BATCH_ROOM
-  return noteSlot(batch.members, slot, batch.received) ? BATCH_FIELDS : PASS
+  return batch.members === null ? BATCH_ROOM : PASS
+}
+
+/** The next member goes to that slot. BATCH_FIELDS where another does; BATCH_REGION if no record. */
+export function enterSlot(batch: Batch, region: Region, slot: number): Fault {
+  if (region.kind !== KIND_RECORDS) return BATCH_REGION
+  const place = placeOf(batch, region)
+  return noteSlot(batch.members!, place, slot, batch.received) ? BATCH_FIELDS : PASS
+}
+
+/**
+ * The next member goes to those plain bytes. BATCH_FIELDS where another goes to some of them: it
+ * may have to come again, and would be stored over this one. BATCH_REGION through the caches of the
+ * host and with another DPU: what is handed on are records.
+ */
+export function enterBytes(batch: Batch, region: Region, offset: number, length: number): Fault {
+  if (region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
+  const place = placeOf(batch, region)
+  return noteBytes(batch.members!, place, offset, length, batch.received) ? BATCH_FIELDS : PASS
+}
+
+/** The place of the region in those of the batch, which has room for every one. */
+function placeOf({ regions }: Batch, region: Region): number {
+  const place = regions.indexOf(region)
+  return place < 0 ? regions.push(region) - 1 : place
+}
+
+/** The region of member `n`. */
+export function regionOf({ members, regions }: Batch, n: number): Region {
+  return regions[members!.regions[n]!]!
+}
+
+/** Is a record of that slot collected, which is not judged yet? */
+export function hasCollected(batch: Batch, region: Region, slot: number): boolean {
+  const place = batch.regions.indexOf(region)
+  if (place < 0 || batch.judged === batch.received) return false
+  return hasSlot(batch.members!, place, slot)
 }
 
 /** The operation of that index, low and high word. */

@@ -37,7 +37,11 @@ const FREE = -1
 export interface Members {
   taken: boolean
   readonly indexes: Uint8Array
+  /** Place of its region in those of its batch. */
+  readonly regions: Uint8Array
+  /** Of a record its slot. Of plain bytes the lower word of their offset; and the upper word. */
   readonly slots: Uint32Array
+  readonly offsetsHigh: Uint32Array
   readonly lengths: Uint32Array
   readonly waits: Uint8Array
   /** What storage has against it. */
@@ -77,7 +81,7 @@ export function addMembers(room: Pick<Room, 'members'>, memory: ArrayBuffer): vo
 
 function membersAt(memory: ArrayBuffer, from: number): Members {
   const n = BATCH_RECORDS_MAX
-  const halves = from + 6 * 4 * n
+  const halves = from + 7 * 4 * n
   const bytes = halves + 2 * SLOT_PLACES + 2 * BATCH_CHUNKS_EACH
   return {
     taken: false,
@@ -87,6 +91,7 @@ function membersAt(memory: ArrayBuffer, from: number): Members {
     expectHigh: new Uint32Array(memory, from + 12 * n, n),
     expectLow: new Uint32Array(memory, from + 16 * n, n),
     guards: new Uint32Array(memory, from + 20 * n, n),
+    offsetsHigh: new Uint32Array(memory, from + 24 * n, n),
     bySlot: new Int16Array(memory, halves, SLOT_PLACES),
     chunks: new Int16Array(memory, halves + 2 * SLOT_PLACES, BATCH_CHUNKS_EACH),
     indexes: new Uint8Array(memory, bytes, n),
@@ -94,6 +99,7 @@ function membersAt(memory: ArrayBuffer, from: number): Members {
     faults: new Uint8Array(memory, bytes + 2 * n, n),
     inFrame: new Uint8Array(memory, bytes + 3 * n, n),
     looks: new Uint8Array(memory, bytes + 4 * n, n),
+    regions: new Uint8Array(memory, bytes + 5 * n, n),
     chunkCount: 0,
     chunkUsed: 0,
   }
@@ -124,31 +130,58 @@ export function isStillFilled(room: Room): boolean {
   return room.givenBackAt === room.list.runs
 }
 
-/** Has that slot come before? Else it is noted as that of member `n`. */
-export function noteSlot(members: Members, slot: number, n: number): boolean {
-  const { bySlot, slots } = members
-  let place = slot & (SLOT_PLACES - 1)
+/** The place of that slot in `bySlot`: of the one who has it, or that is free for it. */
+function placeOfSlot(members: Members, region: number, slot: number): number {
+  const { bySlot, slots, regions } = members
+  let place = (slot ^ (region << 5)) & (SLOT_PLACES - 1)
   for (;;) {
     const other = bySlot[place]! - 1
-    if (other < 0) break
-    if (slots[other] === slot) return true
+    if (other < 0 || (slots[other] === slot && regions[other] === region)) return place
     place = (place + 1) & (SLOT_PLACES - 1)
   }
-  bySlot[place] = n + 1
-  slots[n] = slot
+}
+
+/** Has that slot come before? Else it is noted as that of member `n`. */
+export function noteSlot(members: Members, region: number, slot: number, n: number): boolean {
+  const place = placeOfSlot(members, region, slot)
+  if (members.bySlot[place]! > 0) return true
+  members.bySlot[place] = n + 1
+  members.slots[n] = slot
+  members.regions[n] = region
   return false
 }
 
 /** Is that slot one of them? */
-export function hasSlot(members: Members, slot: number): boolean {
-  const { bySlot, slots } = members
-  let place = slot & (SLOT_PLACES - 1)
-  for (;;) {
-    const other = bySlot[place]! - 1
-    if (other < 0) return false
-    if (slots[other] === slot) return true
-    place = (place + 1) & (SLOT_PLACES - 1)
+export function hasSlot(members: Members, region: number, slot: number): boolean {
+  return members.bySlot[placeOfSlot(members, region, slot)]! > 0
+}
+
+/** Where member `n`, of plain bytes, begins: bytes from the begin of its region. */
+export function offsetOfMember({ offsetsHigh, slots }: Members, n: number): number {
+  return offsetsHigh[n]! * 2 ** 32 + slots[n]!
+}
+
+/**
+ * Has one of them stored a part of those bytes, which are none of a record? Else they are noted as
+ * those of member `n`.
+ */
+export function noteBytes(
+  members: Members,
+  region: number,
+  offset: number,
+  length: number,
+  n: number,
+): boolean {
+  const { regions, lengths } = members
+  for (let other = 0; other < n; other++) {
+    if (regions[other] !== region) continue
+    const from = offsetOfMember(members, other)
+    if (offset < from + lengths[other]! && from < offset + length) return true
   }
+  regions[n] = region
+  members.slots[n] = offset % 2 ** 32
+  members.offsetsHigh[n] = Math.floor(offset / 2 ** 32)
+  return false
 }
 
 /** Where the data of a record of that length, which fits a slot, may be kept; 0 without room. */

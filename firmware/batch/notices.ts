@@ -74,7 +74,6 @@ export interface BatchNotices {
 /** What a notice says of the batch. */
 interface Noted {
   readonly place: number
-  readonly region: Region | null
   readonly id: number
   readonly count: number
   readonly operationHigh: number
@@ -148,9 +147,9 @@ export function isNoticeQueue(notices: BatchNotices, queue: number): boolean {
   return false
 }
 
-/** Who is told of the batch's region, or null. */
-function watcherOf(notices: BatchNotices, batch: Noted): BatchWatch | null {
-  const watch = notices.watches[batch.region!.index] ?? null
+/** Who is told of the region with that index, or null. */
+function watcherOf(notices: BatchNotices, index: number): BatchWatch | null {
+  const watch = notices.watches[index] ?? null
   return watch === null || watch.over ? null : watch
 }
 
@@ -158,10 +157,13 @@ function watcherOf(notices: BatchNotices, batch: Noted): BatchWatch | null {
 
 /** A record of the batch is durable, and its group is over. */
 export function noteStored(notices: BatchNotices, batch: Noted, item: GroupItem): void {
-  const watch = watcherOf(notices, batch)
+  const { index } = item.region
+  const watch = watcherOf(notices, index)
   if (watch === null) return
   const { words, sums } = notices
   const sum = batch.place * NOTICE_WORDS
+  // What a batch stores in another region is told apart.
+  if (sums[sum + NOTICE_REGION] !== index) noteBurstEnd(notices, batch, false, 0)
   if (watch.each) {
     const at = takeNoticeRoom(notices, watch, 1)
     if (at >= 0) putRecord(words, at, batch, item)
@@ -172,16 +174,16 @@ export function noteStored(notices: BatchNotices, batch: Noted, item: GroupItem)
   }
 }
 
-/** What became of a record of the batch nobody knows, and nobody will say. */
-export function noteDoubt(notices: BatchNotices, batch: Noted): void {
-  const watch = watcherOf(notices, batch)
+/** What became of that record of a batch nobody knows, and nobody will say. */
+export function noteDoubt(notices: BatchNotices, { region }: GroupItem): void {
+  const watch = watcherOf(notices, region.index)
   if (watch === null) return
   watch.missed += 1
   notices.dueUs = 0
 }
 
 /**
- * The burst is over: what was added up of it waits to be told. `all` records of its batch are
+ * The burst is over, or goes on in another region: what was added up of it waits to be told. `all` records of its batch are
  * durable; `status` is that of its first record that was refused, or 0.
  */
 export function noteBurstEnd(
@@ -195,7 +197,7 @@ export function noteBurstEnd(
   const records = sums[from + NOTICE_RECORDS]!
   if (records === 0) return
   sums[from + NOTICE_RECORDS] = 0
-  const watch = watcherOf(notices, batch)
+  const watch = watcherOf(notices, sums[from + NOTICE_REGION]!)
   if (watch === null) return
   const at = takeNoticeRoom(notices, watch, records)
   if (at < 0) return

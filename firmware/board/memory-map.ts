@@ -142,7 +142,7 @@ export const SLOT_PLACES: number = 2 * BATCH_RECORDS_MAX
  */
 export const MEMBERS_AT: number = ASSOCIATIONS_AT + ASSOCIATIONS * ASSOCIATION_BYTES
 export const MEMBERS_BYTES: number =
-  BATCH_RECORDS_MAX * (6 * 4 + 5) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
+  BATCH_RECORDS_MAX * (7 * 4 + 6) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
 
 /** All of packet memory, bytes. */
 export const MEMORY_BYTES: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES

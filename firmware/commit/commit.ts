@@ -47,6 +47,11 @@
  *   first LOCAL_LANES lanes that are usable: neither as they wait, nor in what a cut leaves of two
  *   groups, where the lanes of the later one are set and those of the earlier one not clear yet.
  *
+ * Plain bytes of a batch (S1-M9) are one copy without a lane: stored in stage 1, known by their
+ *   operation from stage 2 on, and acknowledged behind F3, as they are durable behind F2. A cut
+ *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or before
+ *   them, is in another group (engine/admit.ts).
+ *
  * A record with a guard (S1-M1) is compared with it first of all, by the list itself: one that does
  *   not agree fails before its lane is stored, is refused like one whose lane the medium refuses,
  *   and the others go on. So no further call of the board, and no pass over what has no guard.
@@ -94,7 +99,7 @@ import {
   writeIntent,
   writePhaseWord,
 } from '../medium/lane.ts'
-import { PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
+import { KIND_BYTES, PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
 import {
   CHECKED_AT,
   imageBytes,
@@ -126,6 +131,12 @@ export const STAGE_FIRST_COPY = 1
 export const STAGE_PHASE = 2
 const STAGES = 2 + COPIES_MAX
 
+/** Lines of operations are stored twice, behind F3 and F4, whatever the group holds. */
+const LINE_COPIES = 2
+
+/** Of plain bytes, which no recovery takes back or brings forward. */
+export const NO_LANE = -1
+
 /** One record of a group. Its image is complete in packet memory before it is added (D-7). */
 export interface GroupItem extends SlotContent, Intent {
   /** Address of the image in packet memory: the header line, then the data. */
@@ -138,12 +149,15 @@ export interface GroupItem extends SlotContent, Intent {
   wantsAck: boolean
   /** Staging buffer that holds the image, or -1. */
   staging: number
+  /** Where plain bytes go, in the address space of the board. A record has a slot. */
+  bytesAt: number
   /** A plain WRITE: its transport acknowledgement waits for the commit, too. */
   plain: boolean
   /** It must not outlive the record of the operation before it. */
   chained: boolean
   /** Its index in the batch of its queue pair, or -1. */
   batchIndex: number
+  /** Its lane, or NO_LANE. */
   lane: number
   /** Place of its client in the operation table, or NO_CLIENT. */
   client: number
@@ -292,6 +306,7 @@ export function blankItem(region: Region): GroupItem {
     segment: 0,
     wantsAck: false,
     staging: -1,
+    bytesAt: 0,
     plain: false,
     batchIndex: -1,
     chained: false,
@@ -366,13 +381,14 @@ export function commitGroup(commit: Commit): void {
   commit.dirtyLanes.fill(0)
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    commit.dirtyLanes[item.lane] = 1
+    if (item.lane !== NO_LANE) commit.dirtyLanes[item.lane] = 1
     if (item.fault === PASS) item.durable = item.region.copies
   }
 }
 
 /** Leaves the lane as it is until the next recovery. */
 export function retireLane(commit: Commit, lane: number): void {
+  if (lane === NO_LANE) return
   commit.retiredLanes[lane] = 1
   commit.dirtyLanes[lane] = 0
   deriveLanes(commit)
@@ -494,6 +510,11 @@ function assignFrom(commit: Commit, first: number, ofHost: boolean): number {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     if ((item.region.placement !== PLACEMENT_LOCAL) !== ofHost) continue
+    if (isBytes(item)) {
+      item.lane = NO_LANE
+      item.link = 0
+      continue
+    }
     while (commit.retiredLanes[lane] !== 0) lane += 1
     item.lane = lane
     item.link = item.chained ? laneLinkOf(commit, i) : 0
@@ -521,6 +542,11 @@ function predecessorOf(commit: Commit, i: number): GroupItem | null {
   return commit.items[j]!
 }
 
+/** Is it plain bytes of a batch, and no record? */
+export function isBytes({ region }: GroupItem): boolean {
+  return region.kind === KIND_BYTES
+}
+
 export function laneAddress(lane: number): number {
   return hal.NVDIMM_SPACE + LANES_AT + lane * LINE_BYTES
 }
@@ -536,7 +562,7 @@ function compose(commit: Commit, from: number): void {
 }
 
 function copiesMost(commit: Commit): number {
-  let most = 0
+  let most = LINE_COPIES
   for (let i = 0; i < commit.count; i++) {
     const copies = commit.items[i]!.region.copies
     if (copies > most) most = copies
@@ -548,7 +574,7 @@ function composeLanes(commit: Commit): void {
   const list = commit.list
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.fault === PASS) composeLane(commit, item, i + 1)
+    if (item.fault === PASS && item.lane !== NO_LANE) composeLane(commit, item, i + 1)
   }
   clearDirtyLanes(commit)
   fence(list)
@@ -593,13 +619,25 @@ function composeCopy(commit: Commit, c: number): void {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     if (item.fault !== PASS || c >= item.region.copies) continue
-    const to = slotAddress(item.region, c, item.slot)
-    copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
+    if (item.lane === NO_LANE) composeBytes(list, item, i + 1)
+    else {
+      const to = slotAddress(item.region, c, item.slot)
+      copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
+    }
   }
   if (c === 1) storeSecondLines(commit.operations, list)
   fence(list)
   if (c > 0) commit.acknowledge(c + 1)
   commit.ends[c === 0 ? STAGE_FIRST_COPY : STAGE_PHASE + c] = list.count
+}
+
+/** Appends the store of plain bytes, which have no slot header and are not padded. */
+function composeBytes(
+  list: CommandList,
+  { imageAt, bytesAt, length }: GroupItem,
+  tag: number,
+): void {
+  if (length > 0) copyClean(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length, tag)
 }
 
 /** Beside the phase words, so behind F2 and before F3: see operations.ts. */
@@ -618,7 +656,7 @@ function composePhase(commit: Commit): void {
   const list = commit.list
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.fault !== PASS) continue
+    if (item.fault !== PASS || item.lane === NO_LANE) continue
     holdLane(list, commit.words, item.lane, item, i + 1, PHASE_B)
   }
   composeOperations(commit)

@@ -33,6 +33,7 @@ import {
   isNegated,
   laneAddress,
   leavePending,
+  NO_LANE,
   retireLane,
   STAGE_FIRST_COPY,
   STAGE_PHASE,
@@ -69,6 +70,7 @@ export function repairGroup(
 }
 
 function repairItem(commit: Commit, examination: Examination, item: GroupItem): boolean {
+  if (item.lane === NO_LANE) return leaveBytes(commit, item)
   if (commit.closed !== PASS) return leaveItem(commit, item)
   if (item.failedStage < STAGE_FIRST_COPY) return clearLane(commit, item)
   if (commit.hostLost && item.region.placement !== PLACEMENT_LOCAL)
@@ -97,6 +99,13 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
     if (!noteItemDurable(commit, item)) return true
   }
   return clearLane(commit, item)
+}
+
+/** Plain bytes are what the medium took of them, and durable only where all of it was fenced. */
+function leaveBytes(commit: Commit, item: GroupItem): boolean {
+  if (commit.closed !== PASS) doubtRecord(item)
+  noteDegraded(commit, item)
+  return true
 }
 
 /** Is that copy the item's, and not one from before? */

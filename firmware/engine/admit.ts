@@ -31,7 +31,7 @@ import type { BurstContext, GroupContext, RecordContext } from '../burst/context
 import { type GroupItem, groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { enterOperation } from '../commit/operations.ts'
-import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { KIND_BYTES, PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
 import { type Party, STATE_OPEN } from '../transport/queue-pair.ts'
@@ -78,7 +78,9 @@ export function admit(
   if (fault === PASS && isOlder) fault = healthFault(state, region)
   if (fault === PASS && ask.carried > 1) fault = copiesFault(state, ask, dataAt)
   if (!isNew) fault = repetitionFault(state, region, party.client, party, ask, fault)
-  if (fault === PASS && !handed && mustCommit(state, ask)) fault = makeWay(state, region, batch)
+  if (fault === PASS && !handed && (mustCommit(state, ask) || standsAlone(batch, region))) {
+    fault = makeWay(state, region, batch)
+  }
   if (party.state !== STATE_OPEN) return QP_ERROR_STATE
   if (fault !== PASS) return fault
   // What its slot holds is looked at where its turn comes.
@@ -108,6 +110,15 @@ function makeWay(state: RecordContext, region: Region, batch: Batch | null): Fau
   if (batch !== null && isChainBroken(batch)) return CONDITION
   const fault = healthFault(state, region)
   return fault === PASS && lanesOf(state.commit, region) === 0 ? READ_ONLY : fault
+}
+
+/**
+ * Must those plain bytes begin a group of their batch? In order they have to stand behind what came
+ * before them, and no recovery takes them back.
+ */
+function standsAlone(batch: Batch | null, region: Region): boolean {
+  if (batch === null || region.kind !== KIND_BYTES || batch.pending === 0) return false
+  return batch.condition === CONDITION_IN_ORDER
 }
 
 /** Must the group be committed before that record can join it? */
@@ -146,6 +157,7 @@ function copiesFault(state: BurstContext, ask: Ask, dataAt: number): Fault {
 export function fillItem(item: GroupItem, party: Party, ask: Ask): void {
   item.region = ask.region!
   item.slot = ask.slot
+  item.bytesAt = ask.bytesAt
   item.length = ask.length
   item.wait = ask.wait
   item.wantsAck = ask.wantsAck

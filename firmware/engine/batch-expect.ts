@@ -6,12 +6,13 @@
  * Invariants:
  * - What counts is what a reader would be served: a copy whose check code was verified just now,
  *   the first valid one in write order. A lost record holds no sequence.
+ * - Plain bytes have no sequence. Who expects 0 of them expects nothing.
  * - What the group in composition writes there is committed first, and then is what the slot holds.
  * - Slots are looked at for a whole group at once, by two runs of the board; where a first copy is
  *   not what is served, that slot is looked at as for a reader.
  */
 
-import type { Batch } from '../batch/batch.ts'
+import { type Batch, regionOf } from '../batch/batch.ts'
 import { LOOK_DIFFERS, LOOK_HOLDS, LOOK_UNKNOWN, type Members } from '../batch/members.ts'
 import { checkCode, compare, copy, resultOf, runAll } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
@@ -24,7 +25,7 @@ import type { GroupContext, RecordContext } from '../burst/context.ts'
 import { firstShown } from '../burst/through-job.ts'
 import { firstCopy, groupHolds, heldIntent } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
-import { type Region, slotAddress } from '../medium/region.ts'
+import { KIND_RECORDS, type Region, slotAddress } from '../medium/region.ts'
 import {
   blankSlotHeader,
   CHECK_CODE_BYTES,
@@ -45,32 +46,34 @@ const expectedHeader = blankSlotHeader()
 /** Looks at the slots of the members from `n` on, of one group. Returns the member behind them. */
 export function lookAtSlots(state: GroupContext, batch: Batch, n: number): number {
   const members = batch.members!
-  const region = batch.region!
   const end = Math.min(batch.received, n + BURST_FRAMES)
   for (let m = n; m < end; m++) {
+    const region = regionOf(batch, m)
     if (!groupHolds(state.group, state.commit, region, members.slots[m]!)) continue
     commitNow(state)
     break
   }
   // What stands in the list is not to be mixed with what is read here.
   drain(state)
-  readHeaders(state, region, members, n, end)
-  verifyHeaders(state, region, members, n, end)
+  readHeaders(state, batch, n, end)
+  verifyHeaders(state, batch, n, end)
   return end
 }
 
 /** Reads first copies; a member whose sequence is known from that, unless its code is wrong. */
 function readHeaders(
   state: BoardState & CommitState,
-  region: Region,
-  members: Members,
+  batch: Batch,
   from: number,
   end: number,
 ): void {
   const { list } = state
+  const members = batch.members!
   for (let n = from; n < end; n++) {
     members.looks[n] = LOOK_UNKNOWN
     if (members.faults[n] !== PASS) continue
+    const region = regionOf(batch, n)
+    if (region.kind !== KIND_RECORDS) continue
     const to = EXPECT_AT + (n - from) * LINE_BYTES
     copy(list, slotAddress(region, 0, members.slots[n]!), to, SLOT_HEADER_BYTES)
   }
@@ -78,6 +81,8 @@ function readHeaders(
   let command = 0
   for (let n = from; n < end; n++) {
     if (members.faults[n] !== PASS) continue
+    const region = regionOf(batch, n)
+    if (region.kind !== KIND_RECORDS) continue
     const readable = resultOf(list, command) === 0
     command += 1
     if (!readable || !isFirstServed(state, region, members.slots[n]!)) continue
@@ -102,17 +107,13 @@ function isHeaderExpected(
 }
 
 /** What was read counts only where the check code agrees. */
-function verifyHeaders(
-  state: BoardState,
-  region: Region,
-  members: Members,
-  from: number,
-  end: number,
-): void {
+function verifyHeaders(state: BoardState, batch: Batch, from: number, end: number): void {
   const { list, words } = state
+  const members = batch.members!
   for (let n = from; n < end; n++) {
     if (members.looks[n] === LOOK_UNKNOWN) continue
     const line = EXPECT_AT + (n - from) * LINE_BYTES
+    const region = regionOf(batch, n)
     readSlotHeader(expectedHeader, words, line)
     const at = slotAddress(region, 0, members.slots[n]!) + CHECKED_AT
     const length = SLOT_HEADER_BYTES - CHECKED_AT + expectedHeader.length
@@ -137,7 +138,10 @@ export function expectFault(state: RecordContext, batch: Batch, n: number): Faul
   if (look === LOOK_HOLDS) return PASS
   if (look === LOOK_DIFFERS) return CONDITION
   const { expectHigh, expectLow } = members
-  return sequenceFault(state, batch.region!, members.slots[n]!, expectHigh[n]!, expectLow[n]!)
+  const region = regionOf(batch, n)
+  // Plain bytes have no sequence: nothing is to be expected of them.
+  if (region.kind !== KIND_RECORDS) return (expectHigh[n]! | expectLow[n]!) === 0 ? PASS : CONDITION
+  return sequenceFault(state, region, members.slots[n]!, expectHigh[n]!, expectLow[n]!)
 }
 
 /** Does the slot hold another sequence than that, for a reader just now? */

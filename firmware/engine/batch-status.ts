@@ -120,7 +120,7 @@ function answerBits(
   range.status = decided ? FAULTS[batch.refusal]!.code : QUERY_NOT_KNOWN
   range.flags = PERSIST_OF_BATCH | (all ? PERSIST_ALL : 0) | flags
   range.copies = copies
-  range.mechanism = records > 0 ? batch.mechanism || batch.region!.mechanism : 0
+  range.mechanism = records > 0 ? batch.mechanism || batch.regions[0]!.mechanism : 0
   answerBatch(state.answers, qp, range, said, state.incarnation)
 }
 
@@ -133,7 +133,7 @@ export function noteMember(state: BoardState & BatchState, item: GroupItem): voi
     if (notices.watched > 0) noteStored(notices, batch, item)
     return
   }
-  if (item.fault === IN_DOUBT && notices.watched > 0) noteDoubt(notices, batch)
+  if (item.fault === IN_DOUBT && notices.watched > 0) noteDoubt(notices, item)
   count(state, item.fault)
   noteRefused(batch, item.batchIndex, item.fault)
 }

@@ -47,7 +47,8 @@ export function makeGroupRoom(state: GroupContext, batch: Batch): void {
   const { commit } = state
   if (isStillFilled(state.batches)) runBurst(state)
   const left = batch.received - batch.judged
-  const region = batch.region!
+  // Others of it are of the same placement.
+  const region = batch.regions[0]!
   if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
 }
 

@@ -22,6 +22,7 @@ import {
   SLOT,
 } from '../board/fault.ts'
 import { ARMED, HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
+import { RECORD_BYTES_MAX } from '../board/limits.ts'
 import { isSafe } from '../burst/burst.ts'
 import type { ThroughContext, ThroughState } from '../burst/context.ts'
 import { FLUSHED } from '../burst/through-job.ts'
@@ -39,8 +40,9 @@ import {
 } from '../medium/region.ts'
 import type { Ask } from '../transport/message.ts'
 
-/** What storage has against the record. */
+/** What storage has against the record, or against plain bytes of a batch. */
 export function storageFault(state: ThroughContext, ask: Ask, region: Region): Fault {
+  if (region.kind === KIND_BYTES) return bytesFault(state, ask, region)
   if (ask.slot >= region.slots) return SLOT
   if (ask.length > region.capacity) return RECORD_LENGTH
   if ((region.flags & FIXED_LENGTH) !== 0 && ask.length !== region.capacity) {
@@ -48,6 +50,12 @@ export function storageFault(state: ThroughContext, ask: Ask, region: Region): F
   }
   if (ask.wait > region.copies) return LEVEL
   return healthFault(state, region)
+}
+
+/** What storage has against plain bytes of a batch, which are one copy, and collected before. */
+function bytesFault(state: ThroughContext, ask: Ask, region: Region): Fault {
+  if (ask.length > RECORD_BYTES_MAX) return RECORD_LENGTH
+  return ask.wait > region.copies ? LEVEL : healthFault(state, region)
 }
 
 /**

@@ -49,6 +49,11 @@ export const PAIR = 8
  * relay the other DPU has told it.
  */
 export const TAKES_GUARDS = 4
+/**
+ * Region flag, as it is told and never stored: it may stand in a batch beside other regions, and
+ * one of bytes in a batch at all (S1-M9).
+ */
+export const JOINS_BATCHES = 16
 
 /*
  * Where a region lies, and how it is made durable. Numbers 0 to 2 stand on the medium and in
@@ -194,8 +199,11 @@ export function findRegionById(table: RegionTable, id: number): Region | null {
 /** The flags of the region as others are told of them. */
 export function toldFlags(region: Region): number {
   const { kind, placement, flags } = region
-  if (kind !== KIND_RECORDS || placement === PLACEMENT_RELAY || isPair(region)) return flags
-  return flags | TAKES_GUARDS
+  // Each relay has a link of its own.
+  if (placement === PLACEMENT_RELAY) return flags & ~JOINS_BATCHES
+  if (kind === KIND_RECORDS) return isPair(region) ? flags : flags | TAKES_GUARDS | JOINS_BATCHES
+  const joins = (flags & WRITE_PERSIST_REGION) !== 0 && placement < PLACEMENT_THROUGH
+  return joins ? flags | JOINS_BATCHES : flags
 }
 
 /** Do clients write its copies by themselves? */

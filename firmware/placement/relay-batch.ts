@@ -6,6 +6,7 @@
  * - A burst goes on when all of it is here. It goes in bursts of as many records as the link has
  *   room for, BATCH_ELEMENTS_MAX at the most, one after the other. The last record of each ends it
  *   there, so the other DPU judges each by itself, and knows what it took before.
+ * - It is of one region: each relay has a link of its own.
  * - In order: the next burst goes when every record of the one before was taken; else the rest is
  *   refused by CONDITION. What came in an earlier burst the other DPU knows, which judges the order
  *   against that. So what is durable there are the first ones.
@@ -46,7 +47,7 @@ export function relayMembers(
 ): boolean {
   if (batch.handed > 0) return false
   const { judged } = batch
-  const region = batch.region!
+  const region = batch.regions[0]!
   const isThere = state.regions.places[region.index] === region
   const initiator = isThere ? findInitiator(state, relayOf(state, region).qp) : null
   const most = initiator === null ? 0 : burstRoom(initiator)
@@ -103,7 +104,7 @@ function sendMember(
   work.expectLow = members.expectLow[n]!
   reth.vaHigh = members.slots[n]!
   reth.vaLow = 0
-  reth.rkey = relayOf(state, batch.region!).rkey
+  reth.rkey = relayOf(state, batch.regions[0]!).rkey
   reth.length = work.length
   pweth.wait = members.waits[n]!
   pweth.slotAddressed = true

@@ -18,10 +18,12 @@ import {
   BATCH_REFUSED,
   beginBatch,
   enterFault,
+  enterSlot,
   noteRefused,
   operationHighOf,
   operationLowOf,
   refuseWhole,
+  regionOf,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { addMember, takeRoom } from '../batch/members.ts'
@@ -131,8 +133,10 @@ function enterLocalFault(state: BatchState & HostState, local: LocalBatch, regio
   const { batch } = local
   const { element } = state.host
   const slot = element.addressHigh
-  const fault = enterFault(batches, batch, element, region, slot, BATCH_ELEMENTS_MAX)
+  const fault = enterFault(batches, batch, element, region, BATCH_ELEMENTS_MAX)
   if (fault !== PASS) return fault
+  const entered = enterSlot(batch, region, slot)
+  if (entered !== PASS) return entered
   // As for a single record: the host writes there itself, and so it does for another DPU.
   if (region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
   const at = takeRoom(batches, batch.members!, element.length)
@@ -280,7 +284,7 @@ function givenUpFault(
   ask.repetition = (local.collected[n]!.flags & el.REPETITION) !== 0
   ask.operationHigh = high
   ask.operationLow = low
-  return repetitionFault(state, batch.region!, client, local, ask, against)
+  return repetitionFault(state, regionOf(batch, n), client, local, ask, against)
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */

@@ -12,7 +12,7 @@
  *   and is never executed again.
  */
 
-import type { Batch } from '../batch/batch.ts'
+import { type Batch, regionOf } from '../batch/batch.ts'
 import { count } from '../board/context.ts'
 import {
   BOUNDS,
@@ -77,7 +77,7 @@ export function executeRecord(
  */
 export function executeCollected(state: RecordContext, batch: Batch, n: number): Fault {
   const members = batch.members!
-  askOf(state, batch.region!, members.waits[n]!, false, 1)
+  askOf(state, regionOf(batch, n), members.waits[n]!, false, 1)
   state.hostWork.dataAt = members.at[n]!
   const fault = acceptHostRecord(state, members.faults[n] as Fault, -1, n)
   return fault === REPEATED ? PASS : fault

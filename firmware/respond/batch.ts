@@ -8,6 +8,9 @@
  * - What contradicts itself is refused whole (BATCH_FIELDS), as is what finds no room, comes too
  *   late, or names a region that takes no batches: nothing more of it is stored, one status says
  *   so, and what it held is given back. What is still to come of the burst is passed over.
+ * - Plain bytes (S1-M9) are stored when their group is committed, and no later than here: before
+ *   anything that comes behind them. In order they are alone of their batch in that group, so what
+ *   came before is durable, and what comes behind has touched nothing, when the first is stored.
  * - A record that is known to be durable is accepted and not stored again, whatever the condition.
  *   In order, every record before it is durable or stands in the same group in front of it.
  * - To be received is to be collected: the transport acknowledges a record as it comes, and its
@@ -21,7 +24,10 @@ import {
   BATCH_REFUSED,
   type Batch,
   beginBatch,
+  enterBytes,
   enterFault,
+  enterSlot,
+  hasCollected,
   isBatchOpen,
   noteMemberDurable,
   noteRefused,
@@ -30,7 +36,7 @@ import {
   refuseWhole,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
-import { addMember, hasSlot, type Members, takeRoom } from '../batch/members.ts'
+import { addMember, type Members, takeRoom } from '../batch/members.ts'
 import { copy } from '../board/command-list.ts'
 import { count } from '../board/context.ts'
 import {
@@ -53,7 +59,13 @@ import {
   QUEUE_PAIRS,
   STAGING_TIMEOUT_US,
 } from '../board/limits.ts'
-import type { AcceptContext, RecordContext, RequestState, ThroughState } from '../burst/context.ts'
+import type {
+  AcceptContext,
+  GroupContext,
+  RecordContext,
+  RequestState,
+  ThroughState,
+} from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
 import { noteNewOperation, takeClient } from '../commit/operations.ts'
 import { admit, REPEATED } from '../engine/admit.ts'
@@ -61,10 +73,12 @@ import { lookAtSlots } from '../engine/batch-expect.ts'
 import { knowsRecord } from '../engine/batch-order.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { commitNow, makeGroupRoom } from '../engine/group.ts'
-import { accessOf } from '../engine/locate.ts'
+import { accessOf, locateBytes } from '../engine/locate.ts'
 import { repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
+import type { MemoryState } from '../medium/context.ts'
 import {
+  KIND_BYTES,
   PLACEMENT_RELAY,
   type Region,
   TAKES_GUARDS,
@@ -84,7 +98,7 @@ import { u32 } from '../wire/bytes.ts'
 import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { CONDITION_EXPECT, PWETH_BYTES } from '../wire/persist.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 import { concludeHanded, fillMember, handCollected, isHandedOn } from './handed.ts'
 
@@ -103,11 +117,11 @@ export function beginMember(
 ): Fault {
   const { reth, pweth } = state
   if (pweth.condition > CONDITION_EXPECT) return PERSIST_HEADER
-  if (!pweth.slotAddressed && !pweth.carried) return PERSIST_HEADER
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   if (fault !== PASS) return fault
   const region = state.located.region!
-  if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
+  const form = placeFault(state, region, message)
+  if (form !== PASS) return form
   if (region.placement === PLACEMENT_RELAY) {
     const link = linkFault(state, qp, region)
     if (link !== PASS) return link
@@ -144,6 +158,19 @@ export function beginMember(
   return PASS
 }
 
+/** Does it name a slot, or bytes inside of a region of bytes? */
+function placeFault(state: WireState & MemoryState, region: Region, message: Ask): Fault {
+  const { reth, pweth, located } = state
+  message.bytesAt = 0
+  if (pweth.carried) return PASS
+  if (pweth.slotAddressed) return reth.vaLow === 0 ? PASS : BOUNDS
+  // No guard is kept with bytes.
+  if (region.kind !== KIND_BYTES || pweth.guarded) return PERSIST_HEADER
+  const fault = locateBytes(state, region, reth.vaHigh, reth.vaLow, reth.length)
+  message.bytesAt = located.from + located.offset
+  return fault
+}
+
 /** The record becomes the next member of its batch, or all of the batch is refused: `why`. */
 function enterMember(
   state: AcceptContext,
@@ -165,8 +192,13 @@ function enterMember(
   if (batch.phase === BATCH_REFUSED) return
   const formed = !pweth.carried && pweth.wantsAck && pweth.oneStatus
   let fault = why === PASS && !formed ? BATCH_FIELDS : why
+  if (fault === PASS) fault = enterFault(batches, batch, pweth, region, BATCH_RECORDS_MAX)
   if (fault === PASS) {
-    fault = enterFault(batches, batch, pweth, region, message.slot, BATCH_RECORDS_MAX)
+    const { slot, bytesAt, length } = message
+    fault =
+      bytesAt === 0
+        ? enterSlot(batch, region, slot)
+        : enterBytes(batch, region, bytesAt - region.base, length)
   }
   if (fault !== PASS) {
     refuseBatch(state, qp, batch, batchIndex, fault)
@@ -275,7 +307,7 @@ function wholeFault(
     if (knowsRecord(state, qp, batch, i)) continue
     record.operationHigh = operationHighOf(batch, i)
     record.operationLow = operationLowOf(batch, i)
-    const fault = repetitionFault(state, batch.region!, qp.client, qp, record, against)
+    const fault = repetitionFault(state, batch.regions[0]!, qp.client, qp, record, against)
     // Of a doubt nobody is told less.
     if (fault !== against && told !== IN_DOUBT) told = fault
   }
@@ -340,8 +372,7 @@ export function serveBatches(state: RecordContext, now: number): number {
 /** Is a record of that slot collected, and not judged yet? */
 export function holds(state: BatchState, qp: QueuePair, region: Region, slot: number): boolean {
   const batch = state.batches.of[qp.index]!
-  if (batch.phase !== BATCH_OPEN || batch.region !== region) return false
-  return batch.judged < batch.received && hasSlot(batch.members!, slot)
+  return batch.phase === BATCH_OPEN && hasCollected(batch, region, slot)
 }
 
 /** What is collected goes into the group, or is handed on, as far as the condition lets it. */
@@ -354,6 +385,7 @@ export function storeCollected(state: RecordContext, qp: QueuePair): void {
   }
   const members = batch.members!
   makeGroupRoom(state, batch)
+  let bytes = false
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
@@ -365,11 +397,21 @@ export function storeCollected(state: RecordContext, qp: QueuePair): void {
     const fault = judgeMember(state, qp, batch, members, n)
     if (fault === PASS) {
       batch.next = index + 1
+      if (record.bytesAt > 0) bytes = endBytes(state, batch)
       continue
     }
     count(state, fault)
     noteRefused(batch, index, fault)
   }
+  // What its queue pair stores next must not be stored before them.
+  if (bytes && qp.state === STATE_OPEN) commitNow(state)
+}
+
+/** Plain bytes have joined the group: in order nothing stands in it behind them. Is it to end? */
+function endBytes(state: GroupContext, batch: Batch): boolean {
+  if (batch.condition !== CONDITION_IN_ORDER) return true
+  commitNow(state)
+  return false
 }
 
 /** Judges one record: it joins the group, or is known to be durable, or its fault is returned. */
@@ -387,7 +429,7 @@ function judgeMember(
   if (fault === PASS) notePending(state, batch)
   if (fault !== REPEATED) return fault
   count(state, DUPLICATE)
-  noteMemberDurable(batch, index, Math.min(record.wait, batch.region!.copies))
+  noteMemberDurable(batch, index, Math.min(record.wait, record.region!.copies))
   return PASS
 }
 

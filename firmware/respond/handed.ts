@@ -33,13 +33,15 @@ import {
   BATCH_OPEN,
   type Batch,
   beginHanding,
+  hasCollected,
   noteMemberDurable,
   noteRefused,
   operationHighOf,
   operationLowOf,
+  regionOf,
   releaseMembers,
 } from '../batch/batch.ts'
-import { hasSlot, type Members } from '../batch/members.ts'
+import { type Members, offsetOfMember } from '../batch/members.ts'
 import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
@@ -58,7 +60,7 @@ import { hasJobForBatch } from '../burst/through-job.ts'
 import { admit, HANDED, REPEATED } from '../engine/admit.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { repetitionFault } from '../engine/operation.ts'
-import { PLACEMENT_RELAY, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { KIND_BYTES, PLACEMENT_RELAY, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { relayMembers } from '../placement/relay-batch.ts'
 import { acceptThrough } from '../placement/through.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
@@ -68,7 +70,7 @@ import { isInBitmap } from '../wire/persist-ack.ts'
 
 /** Is what the batch has collected handed on, and not stored by the group? */
 export function isHandedOn(batch: Batch): boolean {
-  return batch.region!.placement >= PLACEMENT_THROUGH
+  return batch.regions[0]!.placement >= PLACEMENT_THROUGH
 }
 
 /** Fills in member `n` of the batch, as it is asked for. */
@@ -77,11 +79,13 @@ export function fillMember(ask: Ask, batch: Batch, n: number): void {
   const index = members.indexes[n]!
   ask.batch = true
   ask.batchIndex = index
+  const region = regionOf(batch, n)
+  ask.region = region
   ask.slot = members.slots[n]!
+  ask.bytesAt = region.kind === KIND_BYTES ? region.base + offsetOfMember(members, n) : 0
   ask.operationHigh = operationHighOf(batch, index)
   ask.operationLow = operationLowOf(batch, index)
   ask.repetition = batch.repetition
-  ask.region = batch.region
   ask.length = members.lengths[n]!
   ask.wait = members.waits[n]!
   ask.guard = members.guards[n]!
@@ -95,7 +99,7 @@ const handed: Ask = blankAsk()
 export function handCollected(state: RecordContext, qp: QueuePair, batch: Batch): void {
   beginHanding(state.batches, batch)
   // A link reads what it sends until its end: not from frames, which are moved later.
-  if (batch.region!.placement !== PLACEMENT_THROUGH) return
+  if (batch.regions[0]!.placement !== PLACEMENT_THROUGH) return
   if (handMembers(state, qp, batch)) endTurn(state, batch)
 }
 
@@ -124,7 +128,7 @@ function mayHand({ through }: ThroughState, batch: Batch): boolean {
 
 /** What there was against member `n` before it is judged. */
 function knownFault(state: RecordContext, batch: Batch, n: number): Fault {
-  const region: Region = batch.region!
+  const region: Region = regionOf(batch, n)
   if (state.regions.places[region.index] !== region) return SLOT
   if (batch.against !== PASS) return batch.against
   return batch.members!.faults[n]! as Fault
@@ -175,7 +179,7 @@ function goOn(
     refuseQueuePair(state, qp, batch.psn, NOT_DURABLE)
     return true
   }
-  const isRelay = batch.region!.placement === PLACEMENT_RELAY
+  const isRelay = batch.regions[0]!.placement === PLACEMENT_RELAY
   const went = isRelay ? relayMembers(state, batch) : handMembers(state, qp, batch)
   if (went || batch.handed > 0) {
     batch.lastUs = now
@@ -226,10 +230,9 @@ export function isAhead(
   slot: number,
 ): boolean {
   const batch = state.batches.of[qp.index]!
-  if (batch.region !== region || !isHandedOn(batch)) return false
-  const { phase, members } = batch
+  const { phase } = batch
   if (phase !== BATCH_OPEN && phase !== BATCH_HANDED) return false
-  if (batch.judged === batch.received || !hasSlot(members!, slot)) return false
+  if (!isHandedOn(batch) || !hasCollected(batch, region, slot)) return false
   if (phase === BATCH_OPEN) handCollected(state, qp, batch)
   return batch.judged < batch.received
 }

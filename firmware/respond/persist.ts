@@ -172,6 +172,9 @@ function beginPersist(
     ? placeBytes(state, qp, region!)
     : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
+  // What is collected may be bytes of the same place.
+  if (message.placed && qp.batching) storeCollected(state, qp)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   // Bytes are stored as they come, and wait at their end (write-back.ts).
   if (!message.placed && region!.placement >= PLACEMENT_THROUGH) {
     if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY

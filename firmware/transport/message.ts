@@ -15,6 +15,8 @@ import type { QueuePair } from './queue-pair.ts'
 export interface Ask {
   region: Region | null
   slot: number
+  /** Of a batch, into a region of bytes: where they go, in the address space of the board. */
+  bytesAt: number
   length: number
   wait: number
   wantsAck: boolean
@@ -48,6 +50,7 @@ export function blankAsk(): Ask {
   return {
     region: null,
     slot: 0,
+    bytesAt: 0,
     length: 0,
     wait: 0,
     wantsAck: false,

@@ -230,6 +230,8 @@ export const REGION_WRITE_PERSIST = 2
 export const REGION_PAIR = 8
 /** Region flag, told and never asked for: a record may bring a guard. */
 export const REGION_TAKES_GUARDS = 4
+/** Likewise: it may stand in a batch beside other regions, and one of bytes in a batch at all. */
+export const REGION_JOINS_BATCHES = 16
 
 /*
  * CONNECT (SET)

@@ -79,6 +79,8 @@ export interface RegionInfo {
   readonly pair: boolean
   /** A record may bring the guard of its data, which the DPU checks and keeps. */
   readonly takesGuards: boolean
+  /** It may stand in a batch beside other regions; of bytes, in a batch at all (S1-M9). */
+  readonly joinsBatches: boolean
   /** Where it lies, and what makes it durable (source 2); of a region of another DPU 'unknown'. */
   readonly placement: RegionPlacement | 'unknown'
   /** Registered write-persist: of a region of bytes, every acknowledged store is durable. */
@@ -209,6 +211,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     fixedLength: (u16(body, mad.REGION_FLAGS) & mad.REGION_FIXED_LENGTH) !== 0,
     pair: (u16(body, mad.REGION_FLAGS) & mad.REGION_PAIR) !== 0,
     takesGuards: (u16(body, mad.REGION_FLAGS) & mad.REGION_TAKES_GUARDS) !== 0,
+    joinsBatches: (u16(body, mad.REGION_FLAGS) & mad.REGION_JOINS_BATCHES) !== 0,
     writePersist: (u16(body, mad.REGION_FLAGS) & mad.REGION_WRITE_PERSIST) !== 0,
     protectionDomain: u16(body, mad.REGION_DOMAIN),
     length: u64(body, mad.REGION_LENGTH_HIGH),

@@ -34,11 +34,17 @@ describe('the slots of a batch', () => {
     const members = takeMembers(room)!
     const slots = [3, 3 + SLOT_PLACES, 3 + 2 * SLOT_PLACES]
     slots.forEach((slot, n) => {
-      expect(noteSlot(members, slot, n)).toBe(false)
+      expect(noteSlot(members, 0, slot, n)).toBe(false)
     })
-    expect(slots.map((slot) => noteSlot(members, slot, 9))).toEqual([true, true, true])
+    expect(slots.map((slot) => noteSlot(members, 0, slot, 9))).toEqual([true, true, true])
     const looked = [...slots, 3 + 3 * SLOT_PLACES, 4 + SLOT_PLACES]
-    expect(looked.map((slot) => hasSlot(members, slot))).toEqual([true, true, true, false, false])
+    expect(looked.map((slot) => hasSlot(members, 0, slot))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
   })
 })
 

@@ -104,10 +104,6 @@ const CONTRADICTIONS: readonly Form[] = [
   { name: 'the operation of another', wrong: fields({ operationLow: 0x7777 }) },
   { name: 'another upper half of its operation', wrong: fields({ operationHigh: 1 }) },
   { name: 'the index of the one before', wrong: (_, i) => ({ pweth: { batchIndex: i - 1 } }) },
-  {
-    name: 'another region',
-    wrong: (one) => ({ reth: { rkey: one.card.provision({ name: 'other' }).rkey } }),
-  },
   { name: 'the slot of the first', wrong: () => ({ slot: 0 }) },
   {
     name: 'index and operation of the first',

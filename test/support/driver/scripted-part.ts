@@ -27,6 +27,7 @@ const INFO: RegionInfo = {
     fixedLength: false,
     pair: false,
     takesGuards: false,
+    joinsBatches: false,
     placement: 'local',
     writePersist: false,
     protectionDomain: 0,
