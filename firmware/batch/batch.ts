@@ -309,7 +309,7 @@ export function enterFault(
   return batch.members === null ? BATCH_ROOM : PASS
 }
 
-/** The next member goes to that slot. BATCH_FIELDS where another does; BATCH_REGION if no record. */
+/** The next member is a record of that slot. BATCH_FIELDS if another is; BATCH_REGION of bytes. */
 export function enterSlot(batch: Batch, region: Region, slot: number): Fault {
   if (region.kind !== KIND_RECORDS) return BATCH_REGION
   const place = placeOf(batch, region)
@@ -336,6 +336,17 @@ function placeOf({ regions }: Batch, region: Region): number {
 /** The region of member `n`. */
 export function regionOf({ members, regions }: Batch, n: number): Region {
   return regions[members!.regions[n]!]!
+}
+
+/** The virtual address of member `n`, upper and lower word: of a record its slot above zeros. */
+export function vaHighOf(batch: Batch, n: number): number {
+  const { slots, offsetsHigh } = batch.members!
+  const { kind, baseHigh } = regionOf(batch, n)
+  return kind === KIND_RECORDS ? slots[n]! : baseHigh + offsetsHigh[n]!
+}
+
+export function vaLowOf(batch: Batch, n: number): number {
+  return regionOf(batch, n).kind === KIND_RECORDS ? 0 : batch.members!.slots[n]!
 }
 
 /** Is a record of that slot collected, which is not judged yet? */

@@ -175,7 +175,7 @@ export const FAULTS: readonly FaultRow[] = [
     'BATCH_REGION',
     'status',
     0x96,
-    'a region that takes records one by one, and no batches',
+    'no batch goes there, or not beside the region before it',
   ),
   faultRow('COPIES_DIFFER', 'status', 0x89, 'the carried copies are not the same bytes'),
   faultRow('FIXED_LENGTH', 'status', 0x8a, 'the region takes records of exactly its capacity'),

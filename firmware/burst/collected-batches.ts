@@ -7,7 +7,14 @@
  * gone.
  */
 
-import { BATCH_NONE, operationHighOf, operationLowOf, releaseMembers } from '../batch/batch.ts'
+import {
+  BATCH_NONE,
+  operationHighOf,
+  operationLowOf,
+  releaseMembers,
+  vaHighOf,
+  vaLowOf,
+} from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../board/limits.ts'
 import { blankOut, complete } from '../host/completion.ts'
@@ -49,7 +56,8 @@ export function describeCollected(state: HostContext, local: LocalBatch, n: numb
   completion.pointer = (unit + units) >>> 0
   completion.opcode = el.WQE_WRITE_PERSIST
   completion.length = members.lengths[n]!
-  completion.addressHigh = members.slots[n]!
+  completion.addressHigh = vaHighOf(batch, n)
+  completion.addressLow = vaLowOf(batch, n)
   completion.operationHigh = operationHighOf(batch, index)
   completion.operationLow = operationLowOf(batch, index)
   completion.incarnation = state.incarnation

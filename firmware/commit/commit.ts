@@ -49,8 +49,8 @@
  *
  * Plain bytes of a batch (S1-M9) are one copy without a lane: stored in stage 1, known by their
  *   operation from stage 2 on, and acknowledged behind F3, as they are durable behind F2. A cut
- *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or before
- *   them, is in another group (engine/admit.ts).
+ *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or
+ *   before them, is in another group (engine/admit.ts).
  *
  * A record with a guard (S1-M1) is compared with it first of all, by the list itself: one that does
  *   not agree fails before its lane is stored, is refused like one whose lane the medium refuses,
@@ -510,7 +510,7 @@ function assignFrom(commit: Commit, first: number, ofHost: boolean): number {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     if ((item.region.placement !== PLACEMENT_LOCAL) !== ofHost) continue
-    if (isBytes(item)) {
+    if (item.region.kind === KIND_BYTES) {
       item.lane = NO_LANE
       item.link = 0
       continue
@@ -540,11 +540,6 @@ function predecessorOf(commit: Commit, i: number): GroupItem | null {
   let j = i - 1
   while (commit.items[j]!.lane !== item.lane - item.link) j -= 1
   return commit.items[j]!
-}
-
-/** Is it plain bytes of a batch, and no record? */
-export function isBytes({ region }: GroupItem): boolean {
-  return region.kind === KIND_BYTES
 }
 
 export function laneAddress(lane: number): number {

@@ -37,7 +37,7 @@ import {
   noteNewOperation,
   takeClient,
 } from '../commit/operations.ts'
-import { PLACEMENT_RELAY, type Region, slotAddress } from '../medium/region.ts'
+import { KIND_BYTES, PLACEMENT_RELAY, type Region, slotAddress } from '../medium/region.ts'
 import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
 import type { Party } from '../transport/queue-pair.ts'
@@ -85,6 +85,8 @@ const foundHeader = blankSlotHeader()
 /** Does the slot, which there is, hold that operation, and other data than is brought? */
 export function isForged(state: BurstContext, whose: ClientId, ask: Ask, dataAt: number): boolean {
   const region: Region = ask.region!
+  // Bytes do not say whose they are.
+  if (region.kind === KIND_BYTES) return false
   const { list } = state
   // What was received lies in packet memory only when the list has been run.
   runBurst(state)

@@ -42,7 +42,7 @@ import type { Ask } from '../transport/message.ts'
 
 /** What storage has against the record, or against plain bytes of a batch. */
 export function storageFault(state: ThroughContext, ask: Ask, region: Region): Fault {
-  if (region.kind === KIND_BYTES) return bytesFault(state, ask, region)
+  if (region.kind === KIND_BYTES) return bytesMemberFault(state, ask, region)
   if (ask.slot >= region.slots) return SLOT
   if (ask.length > region.capacity) return RECORD_LENGTH
   if ((region.flags & FIXED_LENGTH) !== 0 && ask.length !== region.capacity) {
@@ -53,7 +53,7 @@ export function storageFault(state: ThroughContext, ask: Ask, region: Region): F
 }
 
 /** What storage has against plain bytes of a batch, which are one copy, and collected before. */
-function bytesFault(state: ThroughContext, ask: Ask, region: Region): Fault {
+function bytesMemberFault(state: ThroughContext, ask: Ask, region: Region): Fault {
   if (ask.length > RECORD_BYTES_MAX) return RECORD_LENGTH
   return ask.wait > region.copies ? LEVEL : healthFault(state, region)
 }

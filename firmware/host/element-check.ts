@@ -101,7 +101,7 @@ export function unitsAt(host: HostQueues, at: number): number {
 const OF_RECORDS = wqe.CARRIED | wqe.ADDRESSED | wqe.REPETITION
 
 /** Forms of a record that no batch has: several copies, or two completions. */
-const ONE_BY_ONE = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
+const ONE_BY_ONE = wqe.CARRIED | wqe.TWO_STEPS
 
 function isServed(host: HostQueues, place: number, opcode: number): boolean {
   if (queueKindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
@@ -139,8 +139,8 @@ function elementShapeFault(element: Element): Fault {
 
 /** What stands behind the bytes of a record: further addresses, or the sequence expected. */
 function lastBytes({ flags, furtherCopies, condition }: Element): number {
-  if ((flags & wqe.ADDRESSED) !== 0) return furtherCopies * wqe.COPY_BYTES
-  return (flags & wqe.BATCH) !== 0 && condition === CONDITION_EXPECT ? wqe.EXPECT_BYTES : 0
+  if ((flags & wqe.BATCH) !== 0) return condition === CONDITION_EXPECT ? wqe.EXPECT_BYTES : 0
+  return (flags & wqe.ADDRESSED) !== 0 ? furtherCopies * wqe.COPY_BYTES : 0
 }
 
 /** The place of a record in its batch. */

@@ -27,8 +27,8 @@
  * u32, L_Key u32. Behind these, from the next multiple of 16 on, of a record that names the address
  * of every copy (ADDRESSED): the RETHs of the further copies as they are on the wire, 16 bytes
  * each; of a record of a batch with the condition "expect" the sequence that its slot must hold
- * (64), and 0 (64). A batch carries one copy of each record, so it is never both. An element has as
- * many units as that needs, and no more.
+ * (64), and 0 (64). A batch carries one copy of each record, so it is never both. An element has
+ * as many units as that needs, and no more.
  *
  * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
  * L_Key, or no buffer (length 0).
@@ -92,7 +92,7 @@ export const SOLICITED = 2
 /** Waits until every READ, atomic and FLUSH before it is answered. */
 export const FENCE = 4
 export const INLINE = 8
-/** Every copy is carried; and every copy's address is named. */
+/** Every copy is carried; and every copy's address is named, or alone that of plain bytes. */
 export const CARRIED = 16
 export const ADDRESSED = 32
 /**

@@ -17,6 +17,7 @@
 import {
   BATCH_REFUSED,
   beginBatch,
+  enterBytes,
   enterFault,
   enterSlot,
   noteRefused,
@@ -24,6 +25,8 @@ import {
   operationLowOf,
   refuseWhole,
   regionOf,
+  vaHighOf,
+  vaLowOf,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { addMember, takeRoom } from '../batch/members.ts'
@@ -38,6 +41,7 @@ import {
   FAULTS,
   type Fault,
   PASS,
+  PERSIST_HEADER,
 } from '../board/fault.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../board/limits.ts'
 import { closeCollected, describeCollected, openOf } from '../burst/collected-batches.ts'
@@ -58,17 +62,19 @@ import { groupHoldsOperation, repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
 import { complete } from '../host/completion.ts'
 import * as el from '../host/element.ts'
+import type { Element } from '../host/host.ts'
 import type { HostState } from '../host/host-state.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
-import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
-import { CONDITION_EXPECT } from '../wire/persist.ts'
+import { byteOffset, KIND_BYTES, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { askOf, collectedFault, executeCollected } from './record.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
 export function executeMember(state: AcceptContext, region: Region): number {
   const { host, hostWork } = state
   const { element } = host
-  if (element.addressLow !== 0) return BOUNDS
+  const place = memberPlaceFault(element, region)
+  if (place !== PASS) return place
   const { last } = element
   let local = openOf(state, element.queue)
   let why: Fault = PASS
@@ -98,6 +104,19 @@ export function executeMember(state: AcceptContext, region: Region): number {
   }
   if (last) closeCollected(state, local)
   return EXECUTED
+}
+
+/** Is it plain bytes, and no record? */
+function isAddressed({ flags }: Element): boolean {
+  return (flags & el.ADDRESSED) !== 0
+}
+
+/** Does it name a slot, or bytes inside of a region of bytes? */
+function memberPlaceFault(element: Element, region: Region): Fault {
+  const { addressHigh, addressLow, length } = element
+  if (!isAddressed(element)) return addressLow === 0 ? PASS : BOUNDS
+  if (region.kind !== KIND_BYTES) return PERSIST_HEADER
+  return byteOffset(region, addressHigh, addressLow, length) < 0 ? BOUNDS : PASS
 }
 
 /** Refuses `host.element`, as its batch is. */
@@ -132,14 +151,16 @@ function enterLocalFault(state: BatchState & HostState, local: LocalBatch, regio
   const { batches } = state
   const { batch } = local
   const { element } = state.host
-  const slot = element.addressHigh
+  const { addressHigh, addressLow, length } = element
   const fault = enterFault(batches, batch, element, region, BATCH_ELEMENTS_MAX)
   if (fault !== PASS) return fault
-  const entered = enterSlot(batch, region, slot)
+  const entered = isAddressed(element)
+    ? enterBytes(batch, region, byteOffset(region, addressHigh, addressLow, length), length)
+    : enterSlot(batch, region, addressHigh)
   if (entered !== PASS) return entered
   // As for a single record: the host writes there itself, and so it does for another DPU.
   if (region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
-  const at = takeRoom(batches, batch.members!, element.length)
+  const at = takeRoom(batches, batch.members!, length)
   if (at === 0) return BATCH_ROOM
   batch.members!.at[batch.received] = at
   return PASS
@@ -189,7 +210,7 @@ export function storeCollectedLocal(state: RecordContext): void {
 
 /** What is collected is committed, as far as the condition lets it. */
 function storeBatch(state: RecordContext, local: LocalBatch): void {
-  const { hostWork } = state
+  const { host, hostWork } = state
   const { batch } = local
   makeGroupRoom(state, batch)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
@@ -203,6 +224,9 @@ function storeBatch(state: RecordContext, local: LocalBatch): void {
     hostWork.judged = null
     if (fault === PASS) {
       batch.next = index + 1
+      // In order nothing stands in a group behind plain bytes.
+      const isLast = isAddressed(host.element) && batch.condition === CONDITION_IN_ORDER
+      if (isLast && hostWork.recordCount > 0) commitNow(state)
       continue
     }
     noteRefused(batch, index, fault)
@@ -227,8 +251,8 @@ function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): nu
   element.flags = collected.flags
   element.length = members.lengths[n]!
   element.immediate = members.guards[n]!
-  element.addressHigh = members.slots[n]!
-  element.addressLow = 0
+  element.addressHigh = vaHighOf(batch, n)
+  element.addressLow = vaLowOf(batch, n)
   element.operationHigh = operationHighOf(batch, index)
   element.operationLow = operationLowOf(batch, index)
   element.batchIndex = index

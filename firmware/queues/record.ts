@@ -13,6 +13,7 @@
  */
 
 import { type Batch, regionOf } from '../batch/batch.ts'
+import { offsetOfMember } from '../batch/members.ts'
 import { count } from '../board/context.ts'
 import {
   BOUNDS,
@@ -37,7 +38,7 @@ import { storageFault } from '../engine/storage.ts'
 import * as el from '../host/element.ts'
 import type { HostState } from '../host/host-state.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from '../host/work.ts'
-import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { KIND_BYTES, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import type { Ask } from '../transport/message.ts'
 
 /**
@@ -77,7 +78,9 @@ export function executeRecord(
  */
 export function executeCollected(state: RecordContext, batch: Batch, n: number): Fault {
   const members = batch.members!
-  askOf(state, regionOf(batch, n), members.waits[n]!, false, 1)
+  const region = regionOf(batch, n)
+  const ask = askOf(state, region, members.waits[n]!, false, 1)
+  if (region.kind === KIND_BYTES) ask.bytesAt = region.base + offsetOfMember(members, n)
   state.hostWork.dataAt = members.at[n]!
   const fault = acceptHostRecord(state, members.faults[n] as Fault, -1, n)
   return fault === REPEATED ? PASS : fault
@@ -110,6 +113,7 @@ export function askOf(
   const { element } = state.host
   ask.region = region
   ask.slot = element.addressHigh
+  ask.bytesAt = 0
   ask.length = element.length / copies
   ask.wait = wait
   ask.guard = plain ? 0 : element.immediate

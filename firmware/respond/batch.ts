@@ -120,7 +120,7 @@ export function beginMember(
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   if (fault !== PASS) return fault
   const region = state.located.region!
-  const form = placeFault(state, region, message)
+  const form = memberFormFault(state, region, message)
   if (form !== PASS) return form
   if (region.placement === PLACEMENT_RELAY) {
     const link = linkFault(state, qp, region)
@@ -159,7 +159,7 @@ export function beginMember(
 }
 
 /** Does it name a slot, or bytes inside of a region of bytes? */
-function placeFault(state: WireState & MemoryState, region: Region, message: Ask): Fault {
+function memberFormFault(state: WireState & MemoryState, region: Region, message: Ask): Fault {
   const { reth, pweth, located } = state
   message.bytesAt = 0
   if (pweth.carried) return PASS
@@ -397,7 +397,7 @@ export function storeCollected(state: RecordContext, qp: QueuePair): void {
     const fault = judgeMember(state, qp, batch, members, n)
     if (fault === PASS) {
       batch.next = index + 1
-      if (record.bytesAt > 0) bytes = endBytes(state, batch)
+      if (record.bytesAt > 0) bytes = endBytesMember(state, batch)
       continue
     }
     count(state, fault)
@@ -408,7 +408,7 @@ export function storeCollected(state: RecordContext, qp: QueuePair): void {
 }
 
 /** Plain bytes have joined the group: in order nothing stands in it behind them. Is it to end? */
-function endBytes(state: GroupContext, batch: Batch): boolean {
+function endBytesMember(state: GroupContext, batch: Batch): boolean {
   if (batch.condition !== CONDITION_IN_ORDER) return true
   commitNow(state)
   return false

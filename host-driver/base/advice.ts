@@ -29,10 +29,10 @@ const ADVICE: Readonly<Record<string, string>> = {
     'There is no promise about it; correct the other one, then send both again.',
   BATCH_ABORTED: 'There is no promise about it; send it again.',
   CONDITION: 'Read the record, decide again, then expect the sequence that it has.',
-  BATCH_FIELDS: 'Give the records of a batch one region, other slots and consecutive operations.',
+  BATCH_FIELDS: 'Give the records of a batch other slots, and consecutive operations.',
   BATCH_TIME: 'The record is unchanged; send its whole batch again, without a pause.',
   BATCH_ROOM: 'Too many batches at once; send this one again, or a smaller one.',
-  BATCH_REGION: "Write these records one by one, by 'persist'.",
+  BATCH_REGION: "Make a batch for each placement, or write these records one by one, by 'persist'.",
   // management
   BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",
   FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if its data may go.',

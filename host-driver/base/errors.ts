@@ -115,11 +115,22 @@ export class OutcomeUnknown extends PerdureError {
   readonly slot: number
   readonly operationId: bigint
 
-  constructor(region: string, slot: number, operationId: bigint, why: string, cause?: unknown) {
-    const what = `record ${slot} of '${region}', operation ${operationId}`
+  /** `area`: it is plain bytes, and `slot` the offset of the first. */
+  constructor(
+    region: string,
+    slot: number,
+    operationId: bigint,
+    why: string,
+    cause?: unknown,
+    area: boolean = false,
+  ) {
+    const what = area ? `bytes from ${slot} of '${region}'` : `record ${slot} of '${region}'`
+    const read = area
+      ? 'read them to learn whether they are'
+      : 'read the record to learn whether it is'
     super(
       'PERDURE_OUTCOME_UNKNOWN',
-      `${what}: sent, but ${why}; read the record to learn whether it is durable`,
+      `${what}, operation ${operationId}: sent, but ${why}; ${read} durable`,
       { cause },
     )
     this.region = region

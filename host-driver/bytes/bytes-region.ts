@@ -138,6 +138,16 @@ export class BytesRegion extends RemoteMemory {
     return this.others.find(range, options)
   }
 
+  /**
+   * For `Batch.write`; not to be called by users. Throws PERDURE_ARGUMENT where the region has not
+   * these bytes, RefusedError where it has ended.
+   */
+  memberGround(offset: number, length: number): { connection: Connection; open: OpenRegion } {
+    this.checkRange(offset, length)
+    const { connection, open } = this
+    return { connection, open }
+  }
+
   private get watched(): Watch | null {
     return this.connection.watches.of(this.open)
   }

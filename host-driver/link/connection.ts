@@ -370,6 +370,8 @@ export class Connection implements WatchPort, Broken {
       if (isSettled(next)) continue
       if (isGone(next)) {
         refuseGone(next)
+        // Of a batch what goes elsewhere may go on.
+        if (isBatch(next) && !next.settled) this.waiting.unshift(next)
         continue
       }
       try {
@@ -447,8 +449,8 @@ export class Connection implements WatchPort, Broken {
 
   /** Durable, and in as many copies as it waits for: an answer that names fewer proves nothing. */
   private writeAnswered(write: PendingWrite, end: JobEnd, queuePair: JobQueue): void {
-    if (end.copies < write.wait) {
-      const why = `the DPU names ${end.copies} durable copies of ${write.wait} that it waits for`
+    if (end.copies < write.named) {
+      const why = `the DPU names ${end.copies} durable copies of ${write.named} that it waits for`
       write.giveUp(why, new TransportError('GENERAL_ERR', write.what))
       return
     }
@@ -458,7 +460,8 @@ export class Connection implements WatchPort, Broken {
       slot: write.slot,
       operationId: write.operationId,
       psn: end.psn,
-      copies: end.copies,
+      // The status of a batch names the fewest that one of its records waited for.
+      copies: write.member === null ? end.copies : write.wait,
       of: write.region.info.copies,
       mechanism: mechanismOf(end.mechanism),
       durable: outlivesOf(end.mechanism),
@@ -605,13 +608,13 @@ function writeRefused(write: PendingWrite, { status, refusal }: JobEnd): void {
 /** Is it for a region that has ended? */
 function isGone(request: Waiting): boolean {
   if (isChain(request)) return false
-  const { region } = isBatch(request) ? request.writes[0]! : request
-  return region.gone === true
+  if (isBatch(request)) return request.open.some(({ region }) => region.gone === true)
+  return request.region.gone === true
 }
 
 function refuseGone(request: Waiting): void {
   if (isWrite(request)) endGone(request)
-  else if (isBatch(request)) for (const write of request.open) endGone(write)
+  else if (isBatch(request)) request.endGone()
   else if (!isChain(request)) request.reject(goneError(whatOf(request)))
 }
 

@@ -17,6 +17,7 @@ import { OPERATION_WINDOW } from '../../firmware/medium/operation-line.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from '../base/errors.ts'
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from '../way/batch-verdict.ts'
 import { isNak, type JobEnd } from '../way/jobs.ts'
+import { endGone } from '../way/region-handle.ts'
 import { type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM, WHY_UNMADE } from '../way/write.ts'
 
 /** A record of a burst, and how its job ended. */
@@ -47,7 +48,8 @@ export class PendingBatch {
   barren = 0
   /** Called once, when every record has ended. */
   onEnd: () => void = () => {}
-  private readonly bySlot: Map<number, PendingWrite>
+  /** By their places; but those of plain bytes, which have none. */
+  private readonly byPlace: Map<string, PendingWrite>
   private readonly retries: number
   private readonly triedBefore: Set<PendingWrite> = new Set()
   private left: number
@@ -55,12 +57,16 @@ export class PendingBatch {
   constructor(condition: BatchCondition, id: number, writes: PendingWrite[], retries: number) {
     this.condition = condition
     this.writes = writes
-    this.bySlot = new Map(writes.map((write) => [write.slot, write]))
+    const records = writes.filter(({ area }) => !area)
+    this.byPlace = new Map(records.map((write) => [placeOf(write), write]))
     this.retries = retries
     this.left = writes.length
+    // Its one status names the fewest copies that a member waited for, and each has what it asked.
+    const named = Math.min(...writes.map(({ wait }) => wait))
     for (const [index, write] of writes.entries()) {
       const place = { id, index, count: writes.length, condition: CONDITIONS[condition], left: 0 }
       write.member = write.expect === null ? place : { ...place, expect: write.expect }
+      write.named = named
       write.release = () => this.ended()
     }
   }
@@ -79,11 +85,12 @@ export class PendingBatch {
     return this.writes.filter((write) => !write.settled)
   }
 
-  /** Was that record called for after this batch, and goes to a slot of it? */
+  /** Was that called for after this batch, and goes to a place of it? */
   isBefore(write: PendingWrite): boolean {
-    const own = this.bySlot.get(write.slot)
-    if (own === undefined || own === write || own.region !== write.region) return false
-    return write.operationId > this.firstOperation
+    if (write.operationId <= this.firstOperation) return false
+    if (write.area) return this.writes.some((own) => own !== write && isOver(own, write))
+    const own = this.byPlace.get(placeOf(write))
+    return own !== undefined && own !== write
   }
 
   /**
@@ -109,6 +116,15 @@ export class PendingBatch {
       write.member = { ...write.member!, left: burst.length - 1 - i }
     }
     return burst
+  }
+
+  /** Ends what goes to a region that has ended; in order nothing is taken behind that. */
+  endGone(): void {
+    for (const write of this.open) {
+      if (write.settled || write.region.gone !== true) continue
+      endGone(write)
+      if (this.condition === 'inOrder') this.forget(write, WHY_BEHIND)
+    }
   }
 
   /** Ends as unknown what was sent, and the rest with the error that nothing was. */
@@ -231,6 +247,16 @@ export class PendingBatch {
     this.left--
     if (this.left === 0) this.onEnd()
   }
+}
+
+function placeOf({ region, slot }: PendingWrite): string {
+  return `${region.info.id}:${slot}`
+}
+
+/** Do both go to some of the same plain bytes? */
+function isOver(one: PendingWrite, other: PendingWrite): boolean {
+  if (!one.area || one.region.info.id !== other.region.info.id) return false
+  return one.slot < other.slot + other.length && other.slot < one.slot + one.length
 }
 
 /** How many of these, from the first on, find room in the pieces that a part has for one batch. */

@@ -86,6 +86,8 @@ interface Found {
   readonly copies: number
 }
 
+const NOTHING_FOUND: Found = { record: null, copies: 0 }
+
 /** Queries on their way at once. */
 const QUERIES_AT_ONCE = 32
 
@@ -237,7 +239,10 @@ export class Reconnection {
     writes: readonly PendingWrite[],
   ): Promise<Map<string, Found>> {
     const found = new Map<string, Found>()
-    const slots = new Map(writes.map((write) => [slotName(write), write]))
+    // Plain bytes do not say whose they are.
+    for (const write of writes) if (write.area) found.set(slotName(write), NOTHING_FOUND)
+    const records = writes.filter(({ area }) => !area)
+    const slots = new Map(records.map((write) => [slotName(write), write]))
     const reads = [...slots].map(async ([name, { region, slot }]) => {
       const recordOf = async (view: number): Promise<SlotRecord | null> => {
         if (this.unreadable.has(region)) return null

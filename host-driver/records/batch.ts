@@ -3,13 +3,15 @@
  *
  *     const batch = region.batch({ condition: 'inOrder' })
  *     for (const [slot, bytes] of changes) batch.persist(slot, bytes)
+ *     batch.persist(3, entry, { region: index })
+ *     batch.write(area, 4096, bytes)
  *     const outcome = await batch.commit()
  *     if (!outcome.all) for (const record of outcome.records) …
  *
  * Invariants:
  * - Nothing is sent before `commit`; arguments are checked, and bytes copied, at the call before.
- * - Each record is crash-atomic. Of a batch in order the records that are durable are the first
- *   ones, without a gap, also after a cut of power.
+ * - Each record is crash-atomic. Plain bytes are one copy, and are not. Of a batch in
+ *   order what is durable are the first ones, without a gap, also after a cut of power.
  * - `commit` resolves when the end of every record is known, or that it cannot be; it rejects only
  *   where nothing was sent at all because of how it was called.
  */
@@ -26,14 +28,20 @@ import {
 import { giveUpWhen } from '../base/give-up.ts'
 import {
   BOOLEAN,
+  check,
+  checkBytes,
   checkFields,
   DURATION,
+  instanceOf,
   integer,
+  isObject,
+  type Kind,
   type Kinds,
   oneOf,
   SIGNAL,
   UINT64,
 } from '../base/kinds.ts'
+import { BytesRegion } from '../bytes/bytes-region.ts'
 import type { Connection } from '../link/connection.ts'
 import { PendingBatch } from '../link/pending-batch.ts'
 import { type BatchCondition, CONDITIONS } from '../way/batch-verdict.ts'
@@ -59,6 +67,8 @@ export interface BatchOptions {
 }
 
 export interface MemberOptions {
+  /** Another region of records of the same connection and placement; that of the batch, else. */
+  readonly region?: BatchTarget
   /**
    * With the condition 'expect', and only then: the sequence that the slot must hold for the record
    * to be accepted, as `Region.read` gives it.
@@ -71,6 +81,9 @@ export interface MemberOptions {
 interface RecordOf {
   /** Place in the batch, from 0. */
   readonly index: number
+  /** Name of its region. */
+  readonly region: string
+  /** Of plain bytes the offset of the first. */
   readonly slot: number
   readonly operationId: bigint
 }
@@ -105,8 +118,15 @@ export interface BatchOutcome {
   readonly waits: number
 }
 
+/** A region, and over what it is reached. */
+type Ground = Pick<BatchGround, 'connection' | 'open'>
+
 /** A record that waits for `commit`. */
 interface Entry {
+  readonly open: OpenRegion
+  readonly wait: number
+  /** Plain bytes, from that offset on. */
+  readonly area: boolean
   readonly slot: number
   readonly bytes: Uint8Array
   readonly expect: bigint | null
@@ -114,14 +134,27 @@ interface Entry {
   readonly guard: number
 }
 
-/** What a batch needs to know of its region. */
-interface BatchGround {
+/** What a batch needs to know of a region. */
+export interface BatchGround {
   readonly connection: Connection
   readonly open: OpenRegion
   readonly wait: number
   /** Throws PERDURE_ARGUMENT unless the region takes that record, PERDURE_CLOSED if closed. */
   check(slot: number, bytes: Uint8Array): void
 }
+
+/** A region of records: `dpu.openRegion` gives one. */
+interface BatchTarget {
+  /** For `Batch`; not to be called by users. */
+  batchGround(options: BatchOptions): BatchGround
+}
+
+const TARGET: Kind = {
+  give: 'a region of records: dpu.openRegion gives one',
+  takes: (value) => isObject(value) && 'batchGround' in value,
+}
+
+const AREA: Kind = instanceOf(BytesRegion, 'a region of bytes: dpu.openBytes gives one')
 
 const RETRIES = 3
 const RETRIES_MAX = 1000
@@ -135,7 +168,7 @@ const BATCH_KINDS: Kinds<BatchOptions> = {
   deadlineMs: DURATION,
 }
 
-const MEMBER_KINDS: Kinds<MemberOptions> = { expect: UINT64, guard: GUARD }
+const MEMBER_KINDS: Kinds<MemberOptions> = { region: TARGET, expect: UINT64, guard: GUARD }
 
 /** Throws PERDURE_ARGUMENT unless a batch can be so. */
 export function checkBatchOptions(options: BatchOptions): void {
@@ -147,7 +180,7 @@ export class Batch {
   private readonly options: BatchOptions
   private readonly condition: BatchCondition
   private readonly entries: Entry[] = []
-  private readonly slots: Set<number> = new Set()
+  private readonly places: Set<string> = new Set()
   private committed = false
 
   /** For `Region.batch`; not to be called by users. */
@@ -168,13 +201,15 @@ export class Batch {
   persist(slot: number, bytes: Uint8Array, options: MemberOptions = {}): void {
     this.checkOpen()
     checkFields('options of a record', options, MEMBER_KINDS)
-    const { expect } = options
-    this.ground.check(slot, bytes)
+    const { expect, region } = options
+    const ground = region?.batchGround(this.options) ?? this.ground
+    const { connection, open, wait } = ground
+    ground.check(slot, bytes)
     const what = `record ${slot} of a batch`
-    if (this.entries.length === BATCH_RECORDS_MAX) {
-      throw new ArgumentError(`${what}: it has ${BATCH_RECORDS_MAX} already, the most there may be`)
-    }
-    if (this.slots.has(slot)) {
+    this.checkRoom(what)
+    this.checkBeside(what, ground)
+    const place = `${open.info.id}:${slot}`
+    if (this.places.has(place)) {
       throw new ArgumentError(`${what}: it has that slot already; say it in the next batch`)
     }
     const wantsExpect = this.condition === 'expect'
@@ -182,10 +217,59 @@ export class Batch {
       const how = wantsExpect ? 'say which sequence to expect' : `expect in '${this.condition}'`
       throw new ArgumentError(`${what}: ${how}`)
     }
-    this.slots.add(slot)
-    const { connection, open } = this.ground
+    this.places.add(place)
     const guard = guardFor(connection, open, bytes, options.guard ?? this.options.guard)
-    this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null, guard })
+    const entry = { slot, bytes: copyOf(bytes), expect: expect ?? null, guard }
+    this.entries.push({ ...entry, open, wait, area: false })
+  }
+
+  /**
+   * Adds plain bytes of a region that is registered write-persist: one copy, durable with the
+   * status, and not crash-atomic. They expect nothing. Throws PERDURE_ARGUMENT.
+   */
+  write(area: BytesRegion, offset: number, bytes: Uint8Array): void {
+    this.checkOpen()
+    check('the region of bytes of a batch', area, AREA)
+    checkBytes('bytes of a batch:', bytes)
+    const { length } = bytes
+    const ground = area.memberGround(offset, length)
+    const { open, connection } = ground
+    const what = `bytes from ${offset} of '${open.info.name}' in a batch`
+    this.checkRoom(what)
+    if (!open.info.writePersist) {
+      throw new ArgumentError(`${what}: the region is not registered write-persist`)
+    }
+    this.checkBeside(what, ground)
+    const most = connection.way.batchBytesMax
+    if (length > most) throw new ArgumentError(`${what}: ${length} bytes, at most ${most}`)
+    if (this.entries.some((one) => isOver(one, open, offset, length))) {
+      throw new ArgumentError(`${what}: it has some of them already; say it in the next batch`)
+    }
+    const expect = this.condition === 'expect' ? 0n : null
+    const entry = { slot: offset, bytes: copyOf(bytes), expect, guard: 0 }
+    this.entries.push({ ...entry, open, wait: 1, area: true })
+  }
+
+  private checkRoom(what: string): void {
+    if (this.entries.length < BATCH_RECORDS_MAX) return
+    throw new ArgumentError(`${what}: it has ${BATCH_RECORDS_MAX} already, the most there may be`)
+  }
+
+  /** May it stand beside what goes to the region of the batch? */
+  private checkBeside(what: string, { connection, open }: Ground): void {
+    const { info } = this.ground.open
+    if (open.info.id === info.id && connection === this.ground.connection) return
+    const beside = `${what}, beside records of '${info.name}'`
+    if (connection !== this.ground.connection) {
+      throw new ArgumentError(`${beside}: it is of another connection`)
+    }
+    if (open.info.placement !== info.placement) {
+      const where = `one lies '${open.info.placement}', the other '${info.placement}'`
+      throw new ArgumentError(`${beside}: ${where}; use a batch for each`)
+    }
+    if (open.info.joinsBatches && info.joinsBatches) return
+    const why = 'the card keeps one of them with another DPU, or through caches, or is older'
+    throw new ArgumentError(`${beside}: ${why}; use a batch for each`)
   }
 
   /**
@@ -216,11 +300,11 @@ export class Batch {
     return outcomeOf(batch, ends)
   }
 
-  private writeOf({ slot, bytes, expect, guard }: Entry, operationId: bigint): PendingWrite {
-    const { connection, open, wait } = this.ground
+  private writeOf(entry: Entry, operationId: bigint): PendingWrite {
+    const { open, slot, bytes, wait, expect, guard, area } = entry
     const write = new PendingWrite({
-      ...{ region: open, slot, operationId, payload: bytes },
-      ...{ length: bytes.length, wait, carried: false, guard, startedUs: connection.way.now() },
+      ...{ region: open, slot, operationId, payload: bytes, length: bytes.length, wait, area },
+      ...{ carried: false, guard, startedUs: this.ground.connection.way.now() },
     })
     write.expect = expect
     return write
@@ -233,13 +317,19 @@ export class Batch {
   }
 }
 
+/** Do the bytes overlap those of that entry? */
+function isOver(one: Entry, open: OpenRegion, offset: number, length: number): boolean {
+  if (!one.area || one.open.info.id !== open.info.id) return false
+  return offset < one.slot + one.bytes.length && one.slot < offset + length
+}
+
 function outcomeOf(
   batch: PendingBatch,
   ends: readonly PromiseSettledResult<Receipt>[],
 ): BatchOutcome {
   const records = ends.map((end, index): BatchRecord => {
-    const { slot, operationId } = batch.writes[index]!
-    const about = { index, slot, operationId }
+    const { region, slot, operationId } = batch.writes[index]!
+    const about = { index, region: region.info.name, slot, operationId }
     if (end.status === 'fulfilled') return { ...about, status: 'durable', receipt: end.value }
     const error = end.reason as PerdureError
     if (error instanceof OutcomeUnknown) return { ...about, status: 'unknown', error }

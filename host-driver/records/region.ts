@@ -45,7 +45,7 @@ import { GUARD, guardFor } from '../way/guard.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
 import { goneError, type OpenRegion } from '../way/region-handle.ts'
 import { PendingWrite, type Write } from '../way/write.ts'
-import { Batch, type BatchOptions, checkBatchOptions } from './batch.ts'
+import { Batch, type BatchGround, type BatchOptions, checkBatchOptions } from './batch.ts'
 import { type DualPlace, type DualReceipt, dualWrite } from './dual-write.ts'
 
 export interface PersistOptions {
@@ -206,13 +206,18 @@ export class Region {
   }
 
   /**
-   * Begins a batch: many records under one status, accepted by a condition (D-10). Throws
-   * PERDURE_ARGUMENT.
+   * Begins a batch: many records under one status, accepted by a condition (D-10). It may go to
+   * other regions, too, and to plain bytes. Throws PERDURE_ARGUMENT.
    */
   batch(options: BatchOptions = {}): Batch {
+    checkBatchOptions(options)
+    return new Batch(this.batchGround(options), options)
+  }
+
+  /** For `Batch`; not to be called by users. Throws PERDURE_ARGUMENT. */
+  batchGround(options: BatchOptions): BatchGround {
     this.checkOpen()
     this.checkPair(false)
-    checkBatchOptions(options)
     const { connection, open } = this
     const wait = waitFor(options.durability ?? connection.options.durability, this.copies)
     const check = (slot: number, bytes: Uint8Array): void => {
@@ -225,7 +230,7 @@ export class Region {
       const how = `at most ${most} over the queues of a card; persist it by itself`
       throw new ArgumentError(`${what}: ${how}`)
     }
-    return new Batch({ connection, open, wait, check }, options)
+    return { connection, open, wait, check }
   }
 
   /**

@@ -3,8 +3,8 @@
  * burst.
  *
  * Invariant: what has passed is a burst that the responder can take, as far as the requests
- * themselves tell: one region, ids and counts that agree, indexes that grow, operations that follow
- * the indexes, every slot once, and a last one at its end and nowhere else.
+ * themselves tell: ids and counts that agree, indexes that grow, operations that follow the
+ * indexes, every slot of a region once, and a last one at its end and nowhere else.
  */
 
 import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
@@ -47,15 +47,16 @@ export function checkBatchOf(batch: BatchOf, what: What): void {
 /** Throws PERDURE_ARGUMENT unless the records of a batch in the list are whole bursts. */
 export function checkBursts(list: readonly SendRequest[]): void {
   let open: SendRequest | null = null
-  let slots = new Set<bigint>()
+  let places = new Set<string>()
   for (const request of list) {
     const { batch, wrId } = request
     if (open !== null) checkFollows(open, request)
     if (batch === undefined) continue
-    if (open === null) slots = new Set()
+    if (open === null) places = new Set()
     const slot = request.remoteAddr! >> 32n
-    if (slots.has(slot)) throw new ArgumentError(`request ${wrId}: batch: slot ${slot} twice`)
-    slots.add(slot)
+    const place = `${request.rkey}:${slot}`
+    if (places.has(place)) throw new ArgumentError(`request ${wrId}: batch: slot ${slot} twice`)
+    places.add(place)
     open = batch.last ? null : request
   }
   if (open !== null) {
@@ -74,7 +75,6 @@ function checkFollows(before: SendRequest, request: SendRequest): void {
   if (batch.count !== first.count) refuse(`${batch.count} records, before it ${first.count}`)
   if (batch.condition !== first.condition) refuse(`another condition than before it`)
   if (batch.index <= first.index) refuse(`index ${batch.index} after ${first.index}`)
-  if (request.rkey !== before.rkey) refuse('another region than before it')
   const base = before.operationId! - BigInt(first.index)
   if (request.operationId! - BigInt(batch.index) !== base) {
     refuse(`operation ${request.operationId}: ${base} plus the index`)

@@ -132,8 +132,8 @@ export function persistJob(write: PendingWrite, done: Done): Job {
 }
 
 function persistRequest(write: PendingWrite): HeapRequest {
-  const { rkey, copies, placement, takesGuards } = write.region.info
-  const { slot, length, addressed, carried, member } = write
+  const { rkey, copies, placement, takesGuards, base } = write.region.info
+  const { slot, length, addressed, carried, member, area } = write
   const vaOf = (view: number): number => view * VIEW_UNIT
   const first = addressed ? vaOf(VIEW_FIRST_COPY) : 0
   const extensions: Reth[] = []
@@ -143,14 +143,14 @@ function persistRequest(write: PendingWrite): HeapRequest {
   return {
     kind: WRITE_PERSIST,
     rkey,
-    address: (BigInt(slot) << 32n) + BigInt(first),
+    address: area ? base + BigInt(slot) : (BigInt(slot) << 32n) + BigInt(first),
     data: write.payload,
     length,
     operation: write.operationId,
     wait: write.wait,
     carried,
     furtherCopies: carried ? copies - 1 : 0,
-    addressed,
+    addressed: addressed || area,
     extensions,
     batch: member ?? undefined,
     // Firmware of before may have been put back since the guard was computed.

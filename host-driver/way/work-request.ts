@@ -70,7 +70,10 @@ export interface WorkRequest {
   /** Of a record: every copy is carried; how many besides the first. */
   readonly carried?: boolean
   readonly furtherCopies?: number
-  /** Of a record: the address of every copy is named; here those of the further ones. */
+  /**
+   * Of a record: the address of every copy is named; here those of the further ones. Of plain bytes
+   * that are not carried: there is no slot.
+   */
   readonly addressed?: boolean
   readonly extensions?: readonly Reth[]
   /** Of a record that belongs to a batch. */

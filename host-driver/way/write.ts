@@ -78,12 +78,17 @@ export const WHY_UNMADE = 'its packets cannot be made any more'
 
 export class PendingWrite implements Write {
   readonly region: OpenRegion
+  /** Of plain bytes the offset of the first. */
   readonly slot: number
+  /** Plain bytes of a batch, and no record. */
+  readonly area: boolean
   readonly operationId: bigint
   /** What goes over the wire: the data, in the carried form once for every copy. */
   readonly payload: Uint8Array
   readonly length: number
   readonly wait: number
+  /** Copies that an answer to it has to name: in a batch the fewest that one of them waits for. */
+  named: number
   readonly carried: boolean
   /** Carried, and every copy is named by its address and key. */
   readonly addressed: boolean
@@ -121,15 +126,18 @@ export class PendingWrite implements Write {
     wait: number
     carried: boolean
     addressed?: boolean
+    area?: boolean
     guard: number
     startedUs: number
   }) {
     this.region = fields.region
     this.slot = fields.slot
+    this.area = fields.area ?? false
     this.operationId = fields.operationId
     this.payload = fields.payload
     this.length = fields.length
     this.wait = fields.wait
+    this.named = fields.wait
     this.carried = fields.carried
     this.addressed = fields.addressed ?? false
     this.guard = fields.guard
@@ -147,7 +155,8 @@ export class PendingWrite implements Write {
   }
 
   get what(): string {
-    return `record ${this.slot} of '${this.region.info.name}'`
+    const what = this.area ? `bytes from ${this.slot}` : `record ${this.slot}`
+    return `${what} of '${this.region.info.name}'`
   }
 
   markReceived(): void {
@@ -183,7 +192,8 @@ export class PendingWrite implements Write {
       this.fail(nothingSent)
       return
     }
+    const { slot, operationId, area } = this
     const { name } = this.region.info
-    this.fail(new OutcomeUnknown(name, this.slot, this.operationId, why, nothingSent))
+    this.fail(new OutcomeUnknown(name, slot, operationId, why, nothingSent, area))
   }
 }

@@ -260,8 +260,7 @@ function checkElement(element: QueueElement): void {
 /** PERDURE_ARGUMENT for what the card would end its queue for. */
 function checkBatch(element: QueueElement, batch: BatchPlace): void {
   const { id, index, count, left, condition, expect } = batch
-  const several =
-    element.carried === true || element.addressed === true || element.twoSteps === true
+  const several = element.carried === true || element.twoSteps === true
   if (element.kind !== kind.WRITE_PERSIST || several) {
     throw new ArgumentError('a batch has records of which one copy is carried')
   }

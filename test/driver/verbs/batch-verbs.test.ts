@@ -244,7 +244,6 @@ for (const name of WITH_BATCHES) {
           (list) => other(2, { operationId: 101n })(alter(2, { index: 1 })(list)),
         ],
         ['an operation that does not follow', other(2, { operationId: 500n })],
-        ['another region', other(2, { rkey: 7 })],
         ['a slot twice', other(2, { remoteAddr: 1n << 32n })],
         ['a request of another kind', other(2, { opcode: 'RDMA_WRITE' })],
         [

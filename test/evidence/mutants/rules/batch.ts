@@ -20,8 +20,8 @@ const WHOLE: readonly Mutant[] = [
     id: 'slot-twice-in-a-batch',
     rule: 'N18: a batch that names a slot twice is refused whole',
     file: FIELDS,
-    find: '  return noteSlot(batch.members, slot, batch.received) ? BATCH_FIELDS : PASS\n',
-    replace: '  return noteSlot(batch.members, slot, batch.received) ? PASS : PASS\n',
+    find: '  return noteSlot(batch.members!, place, slot, batch.received) ? BATCH_FIELDS : PASS\n',
+    replace: '  return noteSlot(batch.members!, place, slot, batch.received) ? PASS : PASS\n',
     killer: directed('a batch that contradicts itself'),
   },
   {

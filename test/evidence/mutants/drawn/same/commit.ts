@@ -193,12 +193,6 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'the stage that is composed first sets its end again',
   },
   {
-    at: 'commit/commit.ts copiesMost',
-    line: 'let most = 0',
-    mutant: 'let most = 1',
-    because: 'a group has a record, and every record has two copies at least',
-  },
-  {
     at: 'commit/commit.ts composeLane',
     line:
       'writeIntent(commit.words, line, item) ' +

@@ -60,12 +60,6 @@ export const REST: readonly Equivalent[] = [
     because: 'a region of which nothing is unsettled has nothing in the list of what is lost',
   },
   {
-    at: 'respond/handed.ts fillMember',
-    line: 'ask.slot = members.slots[n]! ask.operationHigh = operationHighOf(batch, index)',
-    mutant: ';ask.operationHigh = operationHighOf(batch, index) ;ask.slot = members.slots[n]!',
-    because: 'what is called reads the batch alone, and the stores are fields of another object',
-  },
-  {
     at: 'placement/flush-agent.ts attachAgent',
     line: 'agent.send = send agent.receive = zone1Word(host, place, Z1_OTHER)',
     mutant: ';agent.receive = zone1Word(host, place, Z1_OTHER) ;agent.send = send',
