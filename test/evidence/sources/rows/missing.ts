@@ -3,6 +3,8 @@
 import type { Row } from '../row.ts'
 
 const COMMIT = 'firmware/commit/commit.ts'
+const BATCH = 'firmware/batch/batch.ts'
+const BATCH_MIXED_TEST = 'test/firmware/batch/batch-mixed.test.ts'
 const BATCH_NOTICES_TEST = 'test/firmware/batch/batch-notices.test.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
 const ALTERNATIVES = 'host-driver/status/alternatives.ts'
@@ -99,6 +101,15 @@ export const MISSING: readonly Row[] = [
     replace: '0',
     test: QUEUES_TRUST_TEST,
     title: 'S1-M8: a plausible pointer saves exactly one read per ring, of zone 3',
+  },
+  {
+    id: 'S1-M9',
+    broken: 'a batch is of one region',
+    file: BATCH,
+    find: 'if (region.placement !== first.placement) return BATCH_REGION',
+    replace: 'if (region !== first) return BATCH_REGION',
+    test: BATCH_MIXED_TEST,
+    title: 'is stored, durable, and has one status',
   },
   {
     id: 'S1-M10',
