@@ -53,6 +53,7 @@ const NOT_CALLED = new RegExp(
     String.raw`^(Inbox\.(deliver|close)|FlushAgent\.begin|ResidencyStatus\.isReadyAt)$`,
     String.raw`^(OnDemandRegion\.(register|told)|(Remote|Bytes).*\.writingOwn)$`,
     String.raw`^PcieDevice\.(setTimer|destroyCq|deregMr)$`,
+    String.raw`^(Region\.batchGround|BytesRegion\.memberGround)$`,
     '^new (PcieDevice|PcieAgentQueues)$',
   ].join('|'),
 )
@@ -63,6 +64,8 @@ interface Bench extends VerbsParts {
   readonly dpu: Dpu
   readonly region: Region
   readonly log: BytesRegion
+  /** Registered write-persist. */
+  readonly kept: BytesRegion
 }
 
 interface VerbsParts {
@@ -94,7 +97,8 @@ beforeAll(async () => {
   await dpu.format()
   const region = await dpu.provision({ name: 'r', slots: 4, capacity: 64 })
   const log = await dpu.provisionBytes({ name: 'log', length: 65_536 })
-  b = { way, dpu, region, log, watch: await log.watch(GROUPS), ...(await verbsOf(dpu)) }
+  const kept = await dpu.provisionBytes({ name: 'kept', length: 4096, writePersist: true })
+  b = { way, dpu, region, log, kept, watch: await log.watch(GROUPS), ...(await verbsOf(dpu)) }
 })
 
 afterAll(async () => {
@@ -238,6 +242,10 @@ const GOOD: Record<string, Good> = {
   }),
   ...rowsOf('RemoteMemory', () => b.log, memory),
   ...rowsOf('Batch', () => b.region.batch(), { persist: [0, bytes(), {}] }),
+  'Batch.write': {
+    ...of(() => b.region.batch(), 'write'),
+    args: () => [b.kept, 0, bytes()],
+  },
   ...rowsOf('PcapWriter', () => new PcapWriter(), {
     add: [0, bytes()],
     toFile: ['/nowhere/at/all'],

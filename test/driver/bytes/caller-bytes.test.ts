@@ -166,7 +166,7 @@ async function again(row: Row, b: Bench, given: Uint8Array): Promise<void> {
 /** Calls with bytes that have a test of their own below, or fill what they are given. */
 const ELSEWHERE = new RegExp(
   [
-    String.raw`^(guardOf|Batch\.persist|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
+    String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
     String.raw`^(AgentControl|PlacementControl|SharedMemory|PagedMemory|Wire)\.|^Inbox\.deliver$`,
@@ -206,6 +206,20 @@ for (const [name, form] of Object.entries(FORMS)) {
       expect((await batch.commit()).all).toBe(true)
       for (let i = 0; i < COUNT; i++) {
         expect((await region.read(i)).data).toEqual(filled(BYTES, i))
+      }
+    })
+
+    test.each(WAYS)('plain bytes of a batch, %s', async (way) => {
+      const { dpu, region } = await bench(way)
+      const shape = { name: 'kept', length: COUNT * BYTES, writePersist: true }
+      const kept = await dpu.provisionBytes(shape)
+      const batch = region.batch()
+      const given = form(BYTES)
+      for (let i = 0; i < COUNT; i++) batch.write(kept, i * BYTES, given.fill(i + 1))
+      given.fill(LATER)
+      expect((await batch.commit()).all).toBe(true)
+      for (let i = 0; i < COUNT; i++) {
+        expect(await kept.read(i * BYTES, BYTES)).toEqual(filled(BYTES, i))
       }
     })
 
