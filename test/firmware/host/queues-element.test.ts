@@ -112,7 +112,7 @@ describe('H2: what an element says of itself', () => {
   })
 
   test('every flag; a batch takes no form of several copies, and no two steps', () => {
-    const notInBatches = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
+    const notInBatches = wqe.CARRIED | wqe.TWO_STEPS
     for (let flags = 0; flags < 65536; flags++) {
       // Of a batch it would be the only record.
       const compare = wqe.LAST_OF_BATCH

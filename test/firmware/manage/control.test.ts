@@ -280,7 +280,10 @@ describe('regions', () => {
       [u32(body, mad.REGION_CAPACITY), 200],
       [body[mad.REGION_COPIES], 3],
       [body[mad.REGION_KIND], mad.KIND_RECORDS],
-      [u16(body, mad.REGION_FLAGS), mad.REGION_FIXED_LENGTH | mad.REGION_TAKES_GUARDS],
+      [
+        u16(body, mad.REGION_FLAGS),
+        mad.REGION_FIXED_LENGTH | mad.REGION_TAKES_GUARDS | mad.REGION_JOINS_BATCHES,
+      ],
       [u16(body, mad.REGION_DOMAIN), 7],
       [u32(body, mad.REGION_ID), 1],
       [u32(body, mad.REGION_STRIDE), 64 + 256],
