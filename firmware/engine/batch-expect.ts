@@ -55,6 +55,8 @@ export function lookAtSlots(state: GroupContext, batch: Batch, n: number): numbe
   }
   // What stands in the list is not to be mixed with what is read here.
   drain(state)
+  // What was run just now may have ended who asks, and given back what the batch held.
+  if (batch.members === null) return end
   readHeaders(state, batch, n, end)
   verifyHeaders(state, batch, n, end)
   return end
