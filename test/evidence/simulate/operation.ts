@@ -37,7 +37,7 @@ export const KINDS = [
   'carried', // the same with every copy in the payload
   'read', // of a record
   'record', // a plain WRITE of a record
-  'batch', // a record of a batch
+  'batch', // a record of a batch, or a cell
   'write', // WRITE into bytes
   'look', // READ of bytes
   'flush',
@@ -189,10 +189,19 @@ function keyOf({ region }: Operation, { recordsKeys }: Way): number {
   return recordsKeys[region]!
 }
 
+/** A cell of a batch has its number twice. */
+function putCellValue(bytes: Uint8Array, at: number, value: number): void {
+  for (let i = 0; i < CELL_BYTES; i++) bytes[at + i] = value >>> (8 * (i & 3))
+}
+
 /** The data of a record, as often as it is carried. */
-function payloadOf({ kind, length, version }: Operation, { copies }: Way): Uint8Array {
+function payloadOf({ kind, length, version, value }: Operation, { copies }: Way): Uint8Array {
+  if (version === null) {
+    putCellValue(scratch, 0, value)
+    return scratch.subarray(0, CELL_BYTES)
+  }
   const times = kind === 'carried' ? copies : 1
-  for (let c = 0; c < times; c++) fillPattern(scratch, c * length, length, version!.uid)
+  for (let c = 0; c < times; c++) fillPattern(scratch, c * length, length, version.uid)
   return scratch.subarray(0, times * length)
 }
 
@@ -223,20 +232,22 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
   return frames
 }
 
-/** Every other record brings the guard of its data. */
-function isGuarded({ id }: Operation): boolean {
-  return id % 2 === 1
+/** Every other record brings the guard of its data; bytes never do. */
+function isGuarded({ id, version }: Operation): boolean {
+  return version !== null && id % 2 === 1
 }
 
 function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): void {
   const { batch, index, expect, kind } = operation
-  putReth(frame, operation.slot, 0, keyOf(operation, way), operation.length)
+  const isRecord = operation.version !== null
+  if (isRecord) putReth(frame, operation.slot, 0, keyOf(operation, way), operation.length)
+  else putReth(frame, BYTES_HIGH, operation.cell * CELL_BYTES, way.bytesKey, CELL_BYTES)
   const at = HEAD_AT + RETH_BYTES
   const carried = kind === 'carried'
   frame[at] = 0x14
   frame[at + 1] =
     ((operation.wait - 1) << 6) |
-    SLOT_ADDRESSED |
+    (isRecord ? SLOT_ADDRESSED : 0) |
     WANTS_ACK |
     (way.marksRepetitions && operation.tries > 0 ? REPETITION : 0) |
     (carried ? CARRIED : 0) |
@@ -308,7 +319,7 @@ function cellFrame({ kind, cell, value }: Operation, way: Way, psn: number): Uin
     const opcode = kind === 'write' ? WRITE_ONLY : ATOMIC_WRITE
     const frame = path.begin(opcode, queuePair, psn, true, RETH_BYTES, CELL_BYTES)
     putReth(frame, BYTES_HIGH, at, bytesKey, CELL_BYTES)
-    for (let i = 0; i < CELL_BYTES; i++) frame[HEAD_AT + 16 + i] = value >>> (8 * (i & 3))
+    putCellValue(frame, HEAD_AT + RETH_BYTES, value)
     return seal(frame)
   }
   if (kind === 'flush') {

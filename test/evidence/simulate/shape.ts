@@ -36,7 +36,7 @@ export interface Shape {
   readonly capacity: number
   readonly copies: number
   readonly mtu: number
-  /** 0 no region of bytes, 1 one, 2 one that is registered write-persist. */
+  /** 0 no region of bytes, 1 one, KEPT_BYTES one that is registered write-persist. */
   readonly bytes: number
   /** Share of frames that meet a fault, in 65,536. */
   readonly network: number
@@ -55,6 +55,8 @@ export interface Shape {
   readonly operationsBefore: number
   readonly ends: Ends
 }
+
+export const KEPT_BYTES = 2
 
 /** Numbers that are near their ends when they begin. */
 export interface Ends {

@@ -14,9 +14,16 @@ import { get32 } from './frames.ts'
 import { type Clients, finishHost, hostStep, settleHost } from './hosted-steps.ts'
 import { CELLS, type RecordState } from './judge.ts'
 import { copyAt, sequenceAt } from './medium.ts'
-import { type Batch, KINDS, type Kind, type Operation, operationOf } from './operation.ts'
+import {
+  type Batch,
+  CELL_BYTES,
+  KINDS,
+  type Kind,
+  type Operation,
+  operationOf,
+} from './operation.ts'
 import { THROUGH } from './own-host.ts'
-import type { Step } from './shape.ts'
+import { KEPT_BYTES, type Step } from './shape.ts'
 import { judgeOf, type SimulatedWorld, type Site } from './world.ts'
 
 const BURSTS = [1, 1, 2, 3, 5, 8, 12, 16]
@@ -25,6 +32,10 @@ const UNDER_WAY = 24
 const PASSES_US = [400, 1_100, 1_100, 1_600, 5_000, 700_000, 3_000_000]
 /** An agent that is silent for so long is taken for gone. */
 const AGENT_SILENT_US = 500_000
+/** Of the cells of a client, the one that its batches write. */
+const BATCH_CELL = 7
+/** The condition "expect". */
+const EXPECT = 2
 const LINE_BYTES = 64
 const METHOD_GET = 1
 const METHOD_SET = 2
@@ -194,7 +205,7 @@ function recordOf(
   return operationOf({ kind, register, version, region, slot, length, id, wait, begun })
 }
 
-/** Up to eight records of distinct slots under one status. */
+/** Up to eight records of distinct slots under one status; or seven, and a cell. */
 function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Random): void {
   const condition = random.below(3)
   const count = Math.min(world.shape.slots, 1 + random.below(8))
@@ -212,13 +223,32 @@ function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Ra
     operation.version!.wait = wait
     operation.batch = batch
     operation.index = index
-    if (condition === 2) {
+    if (condition === EXPECT) {
       operation.expect = sequenceAt(part, copyAt(layout, 0, slot))
     }
     batch.members.push(operation)
   }
+  if (world.shape.bytes === KEPT_BYTES && count > 1 && client.operations % 3 === 0) {
+    putCell(world, site, client, batch)
+  }
   world.operations += count - 1
   for (const operation of batch.members) if (client.state === UP) client.post(operation)
+}
+
+/** One of the records, whose write never began, makes way for a cell that batches alone write. */
+function putCell(world: SimulatedWorld, site: Site, client: Client, batch: Batch): void {
+  const index = batch.members.length >> 1
+  const { id, version, begun } = batch.members[index]!
+  version!.refused = true
+  version!.open = false
+  const place = site.clients.indexOf(client) * CELLS + BATCH_CELL
+  const cell = site.judge.cells[place]!
+  cell.issued += 1
+  const expect = batch.condition === EXPECT ? ([0, 0] as const) : null
+  const fields = { id, begun, batch, index, expect, wait: 1, length: CELL_BYTES }
+  const member = { ...fields, cell: place, value: cell.issued }
+  batch.members[index] = operationOf({ kind: 'batch', ...member })
+  world.count('batch of records and bytes')
 }
 
 /** Asks for an operation that may be long done, or not be at all. */
@@ -242,7 +272,9 @@ function postCell(
     client.post(operationOf({ kind, cell: base, length: CELLS * 8, begun }))
     return
   }
-  const snapshot = Int32Array.from({ length: CELLS }, (_, i) => judge.cells[base + i]!.issued)
+  // A cell of a batch that was refused was issued, and is not there.
+  const known = (i: number): number => (i === BATCH_CELL ? 0 : judge.cells[base + i]!.issued)
+  const snapshot = Int32Array.from({ length: CELLS }, (_, i) => known(i))
   if (kind === 'flush') {
     client.post(operationOf({ kind, cell: base, snapshot, begun }))
     return

@@ -55,7 +55,7 @@ import type { Kind, Operation } from './operation.ts'
 import { BYPASS, OwnHost, type Party, THROUGH } from './own-host.ts'
 import { choiceOf, type Phase, phaseOf } from './power.ts'
 import { bootRenewed } from './renewed.ts'
-import type { Shape, World } from './shape.ts'
+import { KEPT_BYTES, type Shape, type World } from './shape.ts'
 
 export interface PlayOptions {
   readonly boot?: Boot
@@ -268,7 +268,7 @@ export class SimulatedWorld implements Surroundings {
         body.set(Buffer.from(BYTES))
         body[40] = 1
         body[41] = 1
-        put16(body, 42, shape.bytes === 2 ? 2 : 0)
+        put16(body, 42, shape.bytes === KEPT_BYTES ? 2 : 0)
         put32(body, 52, 4096)
       })
     }
@@ -496,7 +496,8 @@ export class SimulatedWorld implements Surroundings {
     const site = this.sites[client.card]!
     const { judge } = site
     this.count(`${kind} ${how}`)
-    if (how === 'done' && DURABLE_AT_ONCE.includes(kind) && this.shape.bytes === 2) {
+    const isKept = DURABLE_AT_ONCE.includes(kind) || (kind === 'batch' && version === null)
+    if (how === 'done' && isKept && this.shape.bytes === KEPT_BYTES) {
       const cell = judge.cells[operation.cell]!
       const isLoose = judge.loose.has(Math.floor(operation.cell / CELLS))
       if (!isLoose && operation.value > cell.floor) cell.floor = operation.value

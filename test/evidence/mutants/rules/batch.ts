@@ -1,9 +1,10 @@
 /** Batches, messages of several packets, and what is held until all of it is here (D-7, D-10). */
 
-import { crash, directed, type Mutant } from '../mutant.ts'
+import { crash, directed, type Mutant, simulate } from '../mutant.ts'
 
 const ADMIT = 'firmware/engine/admit.ts'
 const BATCH = 'firmware/respond/batch.ts'
+const COMMIT = 'firmware/commit/commit.ts'
 const FIELDS = 'firmware/batch/batch.ts'
 const STAGING = 'firmware/burst/staging.ts'
 
@@ -93,6 +94,25 @@ const WHOLE: readonly Mutant[] = [
     find: '  if (qp.batching && !has(is, PERSIST)) storeCollected(state, qp)\n',
     replace: '',
     killer: directed('a READ behind a batch'),
+  },
+]
+
+const MIXED: readonly Mutant[] = [
+  {
+    id: 'bytes-are-not-stored',
+    rule: 'S1-M9: plain bytes of a batch are there when its status calls them durable',
+    file: COMMIT,
+    find: '  if (length > 0) copyClean(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length, tag)\n',
+    replace: '',
+    killer: simulate('mixed 1-2'),
+  },
+  {
+    id: 'bytes-are-not-written-back',
+    rule: 'S1-M9: plain bytes of a batch outlive the power when its status calls them durable',
+    file: COMMIT,
+    find: '  if (length > 0) copyClean(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length, tag)\n',
+    replace: '  if (length > 0) copy(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length)\n',
+    killer: simulate('mixed 1-2'),
   },
 ]
 
@@ -230,4 +250,4 @@ const GATHERING: readonly Mutant[] = [
   },
 ]
 
-export const BATCH_RULES: readonly Mutant[] = [...WHOLE, ...STATUS, ...GATHERING]
+export const BATCH_RULES: readonly Mutant[] = [...WHOLE, ...MIXED, ...STATUS, ...GATHERING]
