@@ -3,9 +3,12 @@
  * the host of the target is told (S1-M1, S1-M2, S1-M5, S1-M7, S1-M10).
  */
 
-import { crash, type Mutant } from '../mutant.ts'
+import { crash, host, type Mutant } from '../mutant.ts'
 
 const PAIR = 'firmware/placement/pair.ts'
+const BATCH_STATUS = 'firmware/engine/batch-status.ts'
+const HANDED = 'firmware/respond/handed.ts'
+const WRITE_BACK = 'firmware/placement/write-back.ts'
 const SCRUB = 'firmware/placement/scrub.ts'
 
 const GUARDS: readonly Mutant[] = [
@@ -79,4 +82,75 @@ const PAIRS: readonly Mutant[] = [
   },
 ]
 
-export const NEWER: readonly Mutant[] = [...GUARDS, ...PAIRS]
+const WRITTEN_BACK: readonly Mutant[] = [
+  {
+    id: 'cached-taken-when-asked',
+    rule: 'S1-M5: bytes in the caches are acknowledged behind the bell of the host',
+    file: WRITE_BACK,
+    find: '  return awaitJob(state, qp, psn, asks, messageFrom, end, taken)',
+    replace: '  return taken',
+    killer: host('bytes through 1of2 both at-once 40'),
+  },
+  {
+    id: 'flush-asks-nobody',
+    rule: 'S1-M5: a FLUSH waits for the bell for all bytes that it names',
+    file: WRITE_BACK,
+    find: '  if (length === 0) return PASS\n',
+    replace: '  if (length >= 0) return PASS\n',
+    killer: host('flush through 1of2 both at-once 40'),
+  },
+  {
+    id: 'flush-asks-for-the-first-bytes',
+    rule: 'S1-M5: a FLUSH waits for the bell for all bytes that it names',
+    file: WRITE_BACK,
+    find: 'if (taken === PASS) taken = acceptBytes(state, qp, psn, region, from, length)',
+    replace: 'if (taken === PASS) taken = acceptBytes(state, qp, psn, region, from, 8)',
+    killer: host('flush through 1of2 both at-once 40'),
+  },
+  {
+    id: 'flush-of-an-earlier-life',
+    rule: 'S1-M5: a FLUSH does not speak for what an earlier life of the agent was left with',
+    file: WRITE_BACK,
+    find: 'if (taken === PASS && isStored && cached.life !== state.through.agent.life) return',
+    replace: 'if (taken === PASS && isStored && cached.life < 0) return',
+    killer: host('flush through 1of2 host at-once 1'),
+  },
+  {
+    id: 'handed-on-before-the-bell',
+    rule: 'S1-M5, X-5: in order, a record is handed on when the one before it is durable',
+    file: HANDED,
+    find: '  if (batch.condition === CONDITION_IN_ORDER && batch.handed > 0) return false\n',
+    replace: '  if (batch.condition === CONDITION_IN_ORDER && batch.handed > 1) return false\n',
+    killer: host('batch through 2of2 both at-once 1'),
+  },
+]
+
+const NOTICES: readonly Mutant[] = [
+  {
+    id: 'notice-of-what-is-refused',
+    rule: 'S1-M10: the host is told of what is durable, and of nothing else',
+    file: BATCH_STATUS,
+    find:
+      '  if (item.acknowledged || item.fault === PASS) {\n' +
+      '    noteMemberDurable(batch, item.batchIndex, item.wait)\n' +
+      '    if (notices.watched > 0) noteStored(notices, batch, item)\n',
+    replace:
+      '  if (notices.watched > 0) noteStored(notices, batch, item)\n' +
+      '  if (item.acknowledged || item.fault === PASS) {\n' +
+      '    noteMemberDurable(batch, item.batchIndex, item.wait)\n',
+    killer: host('batch local 2of2 host at-once 40'),
+  },
+  {
+    id: 'notice-twice',
+    rule: 'S1-M10: the host is told of a record once',
+    file: 'firmware/queues/batch-notices.ts',
+    find: '    tellOldest(state)\n    told.dropOldest(notices)\n',
+    replace:
+      '    tellOldest(state)\n' +
+      '    if (notices.count === 1) tellOldest(state)\n' +
+      '    told.dropOldest(notices)\n',
+    killer: host('batch bypass 1of2 host at-once 40'),
+  },
+]
+
+export const NEWER: readonly Mutant[] = [...GUARDS, ...PAIRS, ...WRITTEN_BACK, ...NOTICES]
