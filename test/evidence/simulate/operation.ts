@@ -224,7 +224,7 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
 }
 
 /** Every other record brings the guard of its data. */
-function isGuarded({ id }: Operation): boolean {
+export function isGuarded({ id }: Pick<Operation, 'id'>): boolean {
   return id % 2 === 1
 }
 

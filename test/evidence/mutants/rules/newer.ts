@@ -3,7 +3,7 @@
  * the host of the target is told (S1-M1, S1-M2, S1-M5, S1-M7, S1-M10).
  */
 
-import { crash, host, type Mutant } from '../mutant.ts'
+import { crash, fuzz, host, type Mutant, simulate } from '../mutant.ts'
 
 const PAIR = 'firmware/placement/pair.ts'
 const BATCH_STATUS = 'firmware/engine/batch-status.ts'
@@ -35,6 +35,16 @@ const GUARDS: readonly Mutant[] = [
     find: '  members.guards[n] = guard',
     replace: '  members.guards[n] = 0 * guard',
     killer: crash('guarded batch, 2of2'),
+  },
+  {
+    id: 'guard-of-what-is-carried',
+    rule: 'S1-M1: each copy of a record that brings its copies has the guard',
+    file: 'firmware/respond/persist.ts',
+    find: '  if (pweth.guarded && message.guard === 0) return PERSIST_HEADER\n',
+    replace:
+      '  if (pweth.guarded && message.guard === 0) return PERSIST_HEADER\n' +
+      '  if (pweth.carried) message.guard = 0\n',
+    killer: simulate('calm 1-6'),
   },
   {
     id: 'behind-a-wrong-guard',
@@ -153,4 +163,37 @@ const NOTICES: readonly Mutant[] = [
   },
 ]
 
-export const NEWER: readonly Mutant[] = [...GUARDS, ...PAIRS, ...WRITTEN_BACK, ...NOTICES]
+const QUEUES: readonly Mutant[] = [
+  {
+    id: 'depth-one-more',
+    rule: 'S1-M7: no more messages are on their way than the peer takes',
+    file: 'firmware/transport/sender.ts',
+    find: '!request.out && q.sendsOut >= q.sendDepth',
+    replace: '!request.out && q.sendsOut > q.sendDepth',
+    killer: fuzz('work 1 100000'),
+  },
+  {
+    id: 'trusted-by-halves',
+    rule: 'S1-M8: the pointer of a doorbell is used only with the tag that was made for it',
+    file: 'firmware/host/doorbell.ts',
+    find: '  const fits = isTaggedFor(low, pointer, host.epoch)\n',
+    replace: '  const fits = isTaggedFor(low, pointer, host.epoch) || pointer > 0\n',
+    killer: fuzz('work 1 100000'),
+  },
+  {
+    id: 'depth-of-nothing',
+    rule: 'S1-M7: a peer that takes nothing at all is refused',
+    file: 'firmware/transport/depths.ts',
+    find: 'return told.send > 0 && told.receive > 0 ? PASS : QUEUE_DEPTH',
+    replace: 'return told.send >= 0 && told.receive >= 0 ? PASS : QUEUE_DEPTH',
+    killer: fuzz('corpus 1'),
+  },
+]
+
+export const NEWER: readonly Mutant[] = [
+  ...GUARDS,
+  ...PAIRS,
+  ...WRITTEN_BACK,
+  ...NOTICES,
+  ...QUEUES,
+]
