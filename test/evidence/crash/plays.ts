@@ -197,6 +197,49 @@ const tableLines: Make = ({ wait }, pattern) => ({
   fineTable: true,
 })
 
+/**
+ * One record over another, each with its guard, beside one whose guard is not that of its data:
+ * what a cut leaves has the guard that belongs to it, or is the record before (S1-M1).
+ */
+const guarded: Make = ({ wait }, pattern) => {
+  const [first, second] = [1, 2].map((version) => close(filled(pattern, 1), 10 * version + pattern))
+  return {
+    before: (actor) => {
+      actor.write({ slot: 0, data: first!, wait: 2, guard: 'right' })
+      actor.idle()
+    },
+    during: (actor) => {
+      actor.write(
+        { slot: 0, data: second!, wait, guard: 'right' },
+        { slot: 1, data: filled(pattern, 2), wait, guard: 'wrong' },
+      )
+      actor.write({ slot: 0, data: first!, wait, client: 1 })
+      actor.write({ slot: 0, data: second!, wait, guard: 'wrong' })
+      actor.idle()
+    },
+  }
+}
+
+/** The third of four in order has a wrong guard: it and the fourth are as they were. */
+const guardedBatch: Make = ({ wait }, pattern) => {
+  const write = (slot: number, version: number, at: number): Write => {
+    const guard = version === 2 && slot === 2 ? 'wrong' : 'right'
+    return { slot, data: closeData(slot, version, pattern), wait: at, guard }
+  }
+  return {
+    before: (actor) => {
+      actor.batch(...upTo(4).map((slot) => write(slot, 1, 2)))
+      actor.idle()
+    },
+    during: (actor) => {
+      actor.batch(...upTo(4).map((slot) => write(slot, 2, wait)))
+      actor.idle()
+    },
+    inOrder: [0, 1],
+    wholeLanes: true,
+  }
+}
+
 export const KINDS: readonly Kind[] = [
   { name: 'write over another', seconds: 5, make: one(another) },
   { name: 'write over a blank', seconds: 3, records: 1, make: one(() => {}) },
@@ -259,6 +302,8 @@ export const KINDS: readonly Kind[] = [
       })(level, pattern)
     },
   },
+  { name: 'guarded', seconds: 4, make: guarded },
+  { name: 'guarded batch', seconds: 4, make: guardedBatch },
 ]
 
 /** A number that no other play has. */

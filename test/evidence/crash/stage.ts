@@ -7,10 +7,17 @@
  * are told apart by all that is on the part, and no two plays have one in common.
  */
 
-import { LEVELS, type Level, levelName } from '../../support/crash/scenario.ts'
+import {
+  LEVEL_2OF2,
+  LEVEL_2OF3,
+  LEVELS,
+  type Level,
+  levelName,
+} from '../../support/crash/scenario.ts'
 import type { Shard, Size, Stage, Tally } from '../stage.ts'
 import { cellsOf } from './cells.ts'
 import { exploreOnce, tallyOf, tellOne } from './engine.ts'
+import { PAIR_KINDS, pairCells, pairKind, tallyOfPairs, tellPairs } from './pairs.ts'
 import { KINDS, playOf } from './plays.ts'
 
 /** Patterns of data that every kind is played with. */
@@ -24,10 +31,21 @@ const CUT: Readonly<Record<string, string>> = {
   'overtaken by a burst': '1of2',
   recovery: '1of2',
   'media errors': '2of3',
+  'guarded batch': '2of2',
+  'pair left torn': '2of2',
 }
 
+/** Of a pair region its client has the fences: a level is how many copies there are. */
+const PAIR_LEVELS: readonly Level[] = [LEVEL_2OF2, LEVEL_2OF3]
+
+/** Every kind, with the levels at which it is played, and its seconds. */
+const ALL_KINDS: readonly { name: string; seconds: number; levels: readonly Level[] }[] = [
+  ...KINDS.map(({ name, seconds }) => ({ name, seconds, levels: LEVELS })),
+  ...PAIR_KINDS.map(({ name, seconds }) => ({ name, seconds, levels: PAIR_LEVELS })),
+]
+
 function shardOf(kind: string, level: Level, pattern: number, seed: number): Shard {
-  const made = KINDS.find(({ name }) => name === kind)!
+  const made = ALL_KINDS.find(({ name }) => name === kind)!
   return {
     name: `${kind}, ${levelName(level)}, pattern ${pattern}`,
     seed,
@@ -44,10 +62,10 @@ function firstPattern(seed: number): number {
 function shards(size: Size, seed: number): Shard[] {
   const first = firstPattern(seed)
   return Array.from({ length: PATTERNS[size] }, (_, i) => first + i).flatMap((pattern) =>
-    KINDS.flatMap(({ name }) =>
-      LEVELS.filter((level) => size !== 'cut' || CUT[name] === levelName(level)).map((level) =>
-        shardOf(name, level, pattern, seed),
-      ),
+    ALL_KINDS.flatMap(({ name, levels }) =>
+      levels
+        .filter((level) => size !== 'cut' || CUT[name] === levelName(level))
+        .map((level) => shardOf(name, level, pattern, seed)),
     ),
   )
 }
@@ -68,17 +86,28 @@ async function play({ name, seed, options }: Shard, progress: (share: number) =>
   const level = String(options.level)
   const pattern = Number(options.pattern)
   progress(0)
-  const explored = exploreOnce(playOf(kind, levelOf(level), pattern), { seed })
-  const tally = tallyOf(explored, name, `${kind}, ${level}, ${pattern}, ${seed}:`)
+  const aim = `${kind}, ${level}, ${pattern}, ${seed}:`
+  const pair = pairKind(kind)
+  const tally =
+    pair === null
+      ? tallyOf(exploreOnce(playOf(kind, levelOf(level), pattern), { seed }), name, aim)
+      : tallyOfPairs(pair, levelOf(level), pattern, name, aim)
   return { ...tally, seeds: 1, cells: withPlace(tally.cells, `${kind}, ${level}`) }
+}
+
+/** What the write of source 1 leads to: of a pair, that of a client that was not disturbed. */
+function foretold(name: string, level: Level): string[] {
+  if (name === 'pair write') return pairCells(level)
+  const records = KINDS.find((kind) => kind.name === name)?.records
+  return records === undefined ? [] : cellsOf(records, level)
 }
 
 /** Cells that must have been met and were not. */
 function lacks(total: Tally, size: Size): string[] {
-  const wanted = KINDS.flatMap(({ name, records }) =>
-    LEVELS.flatMap((level) => {
+  const wanted = ALL_KINDS.flatMap(({ name, levels }) =>
+    levels.flatMap((level) => {
       if (size === 'cut' && CUT[name] !== levelName(level)) return []
-      const cells = records === undefined ? [] : cellsOf(records, level)
+      const cells = foretold(name, level)
       for (const at of DEPTHS[name] ?? []) cells.push(`recovery cut ${at} deep`)
       return cells.map((cell) => `${name}, ${levelName(level)}, ${cell}`)
     }),
@@ -129,6 +158,8 @@ export const CRASH: Stage = {
     const found = ARGUMENT.exec(argument)
     if (found === null) throw new Error('KIND, LEVEL, PATTERN, SEED: POINT.IMAGE')
     const [, kind, level, pattern, seed, aim] = found
+    const pair = pairKind(kind!)
+    if (pair !== null) return tellPairs(pair, levelOf(level!), Number(pattern), aim!)
     const scenario = playOf(kind!, levelOf(level!), Number(pattern))
     return tellOne(scenario, aim!, { seed: Number(seed) })
   },

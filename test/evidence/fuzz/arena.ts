@@ -34,6 +34,7 @@ const SHAPES: Readonly<Record<keyof Regions, RegionShape>> = {
   durable: { kind: mad.KIND_BYTES, length: 4096, flags: mad.REGION_WRITE_PERSIST },
   long: { kind: mad.KIND_BYTES, length: 20480 },
   foreign: { kind: mad.KIND_BYTES, length: 4096, domain: FOREIGN_DOMAIN },
+  pairs: { slots: 4, capacity: 300, flags: mad.REGION_PAIR },
 }
 
 /** A connection of the attacker's. */
@@ -102,6 +103,9 @@ export class Arena {
       this.keeper.hear(frame, (peer) => this.clientOf(peer))
     }
     this.world.guard()
+    // What clients have left different is made equal at any time.
+    const { at, copies, areaBytes } = layoutOf('pairs')
+    part.openAlways(at, at + copies * areaBytes)
   }
 
   /** Of IPv4, then of IPv6. Made when somebody asks: who attacks from the host does not. */

@@ -8,6 +8,7 @@
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import { OPCODES } from '../../../firmware/wire/opcode.ts'
 import type { Pweth } from '../../../firmware/wire/persist.ts'
+import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
 import { judgedGuard } from '../../support/judges/crc32c.ts'
 import { dataOf, type TestRegion } from '../../support/wire/conversation.ts'
 import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
@@ -46,6 +47,8 @@ export interface Regions {
   readonly long: TestRegion
   /** Of another domain. */
   readonly foreign: TestRegion
+  /** Of which clients write the copies. */
+  readonly pairs: TestRegion
 }
 
 interface Making {
@@ -82,6 +85,7 @@ export class Kinds {
     this.ipVersion = ipVersion
     this.sends(regions)
     this.writes(regions)
+    this.copies(regions)
     this.persists(regions)
     this.batches(regions)
     this.reads(regions)
@@ -175,6 +179,28 @@ export class Kinds {
     }
     const none = { rkey: long.rkey, length: 0 }
     this.add('WRITE of nothing', { bth: { opcode: 0x0a }, reth: none })
+  }
+
+  /** Both copies of a record of a pair region, whole, in packets, torn; and their FLUSHes. */
+  private copies({ pairs }: Regions): void {
+    const record = { data: dataOf(100, 12), sequence: 5n, clientId: 3n, operationId: 5n }
+    const one = writeSlotImage(record, pairs, 1)
+    const long = writeSlotImage({ ...record, data: dataOf(300, 13), sequence: 6n }, pairs, 1)
+    for (const copy of [0, 1]) {
+      const name = `copy ${copy}`
+      const place = { rkey: pairs.rkey, vaHigh: 1, vaLow: (2 + copy) * 2 ** 28 }
+      const whole = { ...place, length: one.length }
+      this.add(`${name} by WRITE`, { bth: { opcode: 0x0a }, reth: whole, payload: one })
+      const torn = { bth: { opcode: 0x0a }, reth: { ...place, length: 40 } }
+      this.add(`${name}, torn`, { ...torn, payload: one.subarray(0, 40) })
+      const rest = long.subarray(MTU)
+      const last = this.add(`${name} Last`, { bth: { opcode: 0x08 }, payload: rest })
+      const first = { bth: { opcode: 0x06 }, reth: { ...place, length: long.length } }
+      this.add(`${name} First`, { ...first, payload: long.subarray(0, MTU) }, { rest: [last] })
+      const feth = { placement: 2, selectivity: 0 }
+      this.add(`FLUSH of ${name}`, { bth: { opcode: 0x1c }, feth, reth: whole })
+      this.add(`READ, ${name}`, { bth: { opcode: 0x0c }, reth: whole })
+    }
   }
 
   private persists({ records, big, fixed, bytes, foreign }: Regions): void {

@@ -7,9 +7,13 @@
  *   them is ever written by the card. That holds while the host spoils its elements only, which is
  *   every other episode.
  * - On the part, regions of another domain and those of the good client stay as they are.
+ * - Of messages that take a receive no more are on their way to a peer than were agreed (S1-M7).
+ * - A host that asks that its doorbells are trusted has nothing executed that it has not posted,
+ *   whatever halves of doorbells arrive (S1-M8): every other episode, as with the zones.
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
+import { taggedDoorbell } from '../../../firmware/board/doorbell-tag.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import * as el from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
@@ -41,6 +45,10 @@ const UNITS = 64
 const CALLS = 400
 const PEER = 0x777
 const FAR_DOMAIN = 9
+/** By the place of the queue pair: messages that were agreed with its peer, 0 for none. */
+const SEND_DEPTHS = [0, 0, 0, 2, 1]
+/** SEND Last and Only, WRITE Last and Only with immediate: a message that takes a receive ends. */
+const TAKES_RECEIVE = [0x02, 0x03, 0x16, 0x04, 0x05, 0x17, 0x09, 0x0b]
 const SYNDROMES = [0x1f, 0x60, 0x61, 0x62, 0x63, 0x2a, 0x7f]
 
 /** Every field of an element: bytes, pairs and words of its first unit, and what is behind. */
@@ -69,6 +77,9 @@ export class Work {
   private words: readonly number[] = []
   /** The last frames of the card's own requests. */
   private readonly asked: { readonly psn: number; readonly pair: Pair }[] = []
+  /** Messages that a peer was sent since it was heard of; peers that are heard in this burst. */
+  private readonly fresh = new Map<number, Set<number>>()
+  private readonly heard = new Set<number>()
   private readonly rings: number[] = []
   private operation = 1
   /** Its memory answers while a host starts. */
@@ -134,9 +145,11 @@ export class Work {
       mad.ATTRIBUTE_MODIFY_QP,
       readying(send, {
         ...{ number: PEER + i, mtu: 256, peerPsn, psn, incarnation: 1, depth: 4 },
+        sendDepth: SEND_DEPTHS[i]!,
         ...{ mac: [2, 0, 0, 0, 0, 1], ipv4: [10, 0, 0, 1] },
       }),
     )
+    this.fresh.delete(PEER + i)
     const known = arena.pairs.find(({ peer }) => peer === PEER + i)
     if (known !== undefined) {
       known.number = number
@@ -192,8 +205,39 @@ export class Work {
     const pair = this.arena.pairs.find((one) => one.peer === peer)
     if (pair === undefined || peer < PEER) return
     const psn = (frame[bth + 9]! << 16) | (frame[bth + 10]! << 8) | frame[bth + 11]!
+    if (TAKES_RECEIVE.includes(frame[bth]!)) this.judgeDepth(peer, psn)
     this.asked.push({ psn, pair })
     if (this.asked.length > 64) this.asked.shift()
+  }
+
+  /** As long as its peer is silent, every message that is sent is on its way. */
+  private judgeDepth(peer: number, psn: number): void {
+    const depth = SEND_DEPTHS[peer - PEER]!
+    if (depth === 0 || this.heard.has(peer)) return
+    const messages = this.fresh.get(peer) ?? new Set()
+    this.fresh.set(peer, messages.add(psn))
+    if (messages.size <= depth) return
+    this.arena.world.object(`${messages.size} messages are on their way, and ${depth} were agreed`)
+  }
+
+  /** What peers have said was served: from now on they are silent again. */
+  private silence(): void {
+    for (const peer of this.heard) this.fresh.delete(peer)
+    this.heard.clear()
+  }
+
+  /** Of what was executed well, all was posted: its unit is behind the pointer in memory. */
+  private judgeExecuted(): void {
+    const { host, chaotic, cqs, sends } = this
+    if (chaotic || !host.trust) return
+    for (const cq of cqs) {
+      for (const { queue, unit, status } of host.waiting(cq)) {
+        if (status !== el.WC_SUCCESS || !sends.some((one) => one.queue === queue)) continue
+        const at = host.zone3At + queue * info.ZONE3_BYTES + info.Z3_POINTER
+        if ((host.view.getUint32(at, true) - 1 - unit) << 0 >= 0) continue
+        this.arena.world.object(`unit ${unit} of queue ${queue} is executed, and was not posted`)
+      }
+    }
   }
 
   run(count: number): void {
@@ -210,7 +254,9 @@ export class Work {
         if (calls > CALLS) world.object('the card is never idle')
         world.pass(10)
       }
+      this.silence()
       host.ram.link.arrive()
+      this.judgeExecuted()
       if (random.below(3) === 0) this.drain()
       if (random.below(80) === 0 || (random.below(8) === 0 && !this.revive())) this.restart()
       if (random.below(40) === 0) world.pass(500 + random.below(600_000))
@@ -252,9 +298,20 @@ export class Work {
     for (let i = random.below(10) - 7; i > 0; i--) mutateField(element, FIELDS, random, this.words)
     if (element.length / 64 > UNITS) return
     this.note(element)
+    if (!this.chaotic && host.trust && random.below(5) === 0) {
+      this.tear(queue, element)
+      return
+    }
     host.post(queue, element)
     const carrying = host.trust ? 'trusted' : 'fifo with pointer'
     if (random.below(4) > 0) host.ring(queue, random.below(2) === 0 ? 'fifo' : carrying)
+  }
+
+  /** An element that is stored and not posted, and a doorbell of which one half is of later. */
+  private tear(queue: number, element: Uint8Array): void {
+    const { host } = this
+    const posted = host.store(queue, element)
+    host.ringFifo(taggedDoorbell(queue, posted, host.epoch), host.queues.get(queue)!.pointer)
   }
 
   private note(bytes: Uint8Array): void {
@@ -430,6 +487,7 @@ export class Work {
       mutateField(scratch, kind.fields, random, this.words)
     }
     arena.seal(length)
+    this.heard.add(pair.peer)
     arena.world.stage(arena.view(length))
     arena.resume(pair)
   }

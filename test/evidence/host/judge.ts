@@ -19,7 +19,7 @@ import {
 } from '../../support/judges/oracle.ts'
 import type { Rig } from './rig.ts'
 
-const OPCODE_AT = 42
+export const OPCODE_AT = 42
 const PERSIST_ACK = 0xd1
 /* The map of PAETH once more (firmware/wire/persist-ack.ts): a judge shares no code (R1-E7). */
 const PAETH_AT = 58
@@ -44,7 +44,7 @@ interface Ack {
   readonly isAnswer: boolean
 }
 
-function big32(bytes: Uint8Array, at: number): number {
+export function big32(bytes: Uint8Array, at: number): number {
   return (
     ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0
   )
@@ -67,10 +67,12 @@ export function versionData(v: number): Uint8Array {
 }
 
 const VERSIONS = 8
-const ALL_DATA = Array.from({ length: VERSIONS }, (_, v) => versionData(v))
+export const ALL_DATA: readonly Uint8Array[] = Array.from({ length: VERSIONS }, (_, v) =>
+  versionData(v),
+)
 
 /** Which version the bytes are; -1 is none, 0 a record that was never written. */
-function versionOf(data: Uint8Array): number {
+export function versionOf(data: Uint8Array): number {
   if (data.every((byte) => byte === 0)) return 0
   return ALL_DATA.findIndex((one, v) => v > 0 && Buffer.compare(one, data) === 0)
 }
@@ -88,7 +90,7 @@ export class Judge {
   /** The first version that a reader was shown since the client forgot it; -1 before. */
   first = -1
 
-  private readonly rig: Rig
+  protected readonly rig: Rig
   private readonly known: Map<string, number> = new Map()
 
   constructor(rig: Rig, floor: number) {
@@ -102,7 +104,7 @@ export class Judge {
   }
 
   /** The region of the record as the part says it, or null. */
-  private layout(): RegionLayout | null {
+  protected layout(): RegionLayout | null {
     const regions = readSuperblock(this.rig.part.durable)?.regions ?? []
     return regions.find(({ name }) => name === 'records') ?? null
   }
@@ -127,10 +129,15 @@ export class Judge {
     let version = this.known.get(key)
     if (version === undefined) {
       const whole = slotValid(bytes, layout, record)
-      version = whole ? versionOf(bytes.subarray(LINE_BYTES, 2 * LINE_BYTES)) : -1
+      version = whole ? this.versionIn(bytes.subarray(LINE_BYTES, 2 * LINE_BYTES), record) : -1
       this.known.set(key, version)
     }
     return version
+  }
+
+  /** Which version of the record the data are, as `versionOf`. */
+  protected versionIn(data: Uint8Array, _record: number): number {
+    return versionOf(data)
   }
 
   /** Poisons the first copies of a record: the medium has lost them. */
@@ -151,13 +158,18 @@ export class Judge {
       const at = LANES_AT + i * LINE_BYTES
       const line = readLane(durable.subarray(at, at + LINE_BYTES))
       if (line.state !== 'A' && line.state !== 'B') continue
-      if (line.operation === BigInt(OPERATION_BASE + v)) lane = line.state
+      if (line.operation === this.operationOf(v)) lane = line.state
     }
     const copies = this.copies()
     return `lane ${lane}, ${copies.filter((one) => one === v).length} of ${copies.length}`
   }
 
-  private hear(frame: Uint8Array): void {
+  /** The operation under which that version of the record comes. */
+  protected operationOf(v: number): bigint {
+    return BigInt(OPERATION_BASE + v)
+  }
+
+  protected hear(frame: Uint8Array): void {
     const ack = ackOf(frame)
     if (ack === null) return
     this.heard.push(ack)
@@ -182,7 +194,7 @@ export class Judge {
   }
 
   /** Somebody was told that the version is durable in so many copies. */
-  private claimed(version: number, said: number, how: string): void {
+  protected claimed(version: number, said: number, how: string): void {
     this.acknowledged += 1
     const copies = this.copies()
     const durable = copies.filter((one) => one >= version).length

@@ -8,55 +8,13 @@
  * host is served all the time. When all is back the record is served, and takes writes.
  */
 
-import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
-import { putU32 } from '../../../firmware/wire/bytes.ts'
-import * as mad from '../../../firmware/wire/management.ts'
-import {
-  persistFrames,
-  type TestCard,
-  type TestPeer,
-  type TestRegion,
-} from '../../support/cards/test-card.ts'
-import { frameOf } from '../../support/wire/frames.ts'
-import { ackOf, FORGOTTEN, Judge, OPERATION_BASE, versionData } from './judge.ts'
-import {
-  copiesOf,
-  type Event,
-  isRefusal,
-  type Level,
-  type Media,
-  type Placement,
-  platformOf,
-  Rig,
-  waitOf,
-} from './rig.ts'
-import { WAYS, type Way, Ways } from './ways.ts'
-
-/**
- * A record comes over a connection of the card's own (`write`), from a queue of the host (`post`),
- * or over a queue pair of the host (`peer`); or the part is looked after.
- */
-export const OPERATIONS = ['write', 'post', 'peer', 'repair', 'format', 'scan', 'discard'] as const
-export type OperationName = (typeof OPERATIONS)[number]
-
-/**
- * How what has gone comes back: at once, before anybody has looked; late, when everybody has waited
- * for long; the card before its host; with DDIO the other way first; and a host that goes again
- * when clients were there, and its driver was not.
- */
-export const BACKS = ['at-once', 'late', 'card-first', 'flipped', 'host-again'] as const
-export type Back = (typeof BACKS)[number]
-
-export interface Script {
-  readonly operation: OperationName
-  readonly placement: Placement
-  readonly level: Level
-  /** Of a repair: which of the media that need one. */
-  readonly base: number
-  readonly event: Event | null
-  readonly back: Back
-  readonly nested: Event | null
-}
+import type { TestCard } from '../../support/cards/test-card.ts'
+import { BatchJudge, BatchPlay } from './batches.ts'
+import { Judge } from './judge.ts'
+import { BytesJudge, PlainJudge, PlainPlay } from './plain.ts'
+import { LONG_US, NEW, RecordPlay, scan, TURNS } from './record.ts'
+import { copiesOf, type Event, type Level, type Media, type Placement, Rig } from './rig.ts'
+import { isIntoBytes, isPlain, isWay, type OperationName, type Script } from './script.ts'
 
 /** The media that a play begins on, and the newest version that is acknowledged on them. */
 interface Base {
@@ -81,29 +39,55 @@ export interface Played {
   readonly writes: number
 }
 
-const CLIENT = 7
-const ANOTHER = 8
-const NEIGHBOUR = 9
-const QUERY = 0xcd
-const NEW = 2
-/** Turns in which whatever goes on at all has come to its end. */
-const TURNS = 24
-/** Longer than anybody waits for the agent, µs. */
-const LONG_US = 300_000
+/** Who does it, and judges what comes of it. */
+function playerOf(
+  operation: OperationName,
+  rig: Rig,
+  floor: number,
+  level: Level,
+  events: readonly (Event | null)[] = [],
+): RecordPlay {
+  // Of a save that failed no phase is believed, and a prefix is promised to nobody.
+  const isExact = !events.some((event) => event?.party === 'unsaved')
+  const isSlow = (events[0]?.step ?? 0) % 2 === 1
+  if (operation === 'batch') return new BatchPlay(rig, level, new BatchJudge(rig, floor, isExact))
+  if (isIntoBytes(operation)) {
+    return new PlainPlay(rig, level, new BytesJudge(rig, floor, operation), operation, isSlow)
+  }
+  if (isPlain(operation)) {
+    return new PlainPlay(rig, level, new PlainJudge(rig, floor, copiesOf(level)), operation, isSlow)
+  }
+  return new RecordPlay(rig, level, new Judge(rig, floor))
+}
 
-/** The region of the record, one of the card's own beside it, and version 1 in every copy. */
-export function makeBase(placement: Placement, level: Level): Base {
+function provision(
+  operation: OperationName,
+  rig: Rig,
+  card: TestCard,
+  placement: Placement,
+  level: Level,
+): string {
+  if (!isIntoBytes(operation)) return rig.provision(card, 'records', placement, copiesOf(level))
+  return rig.provisionBytes(card, 'records', placement, operation !== 'flush')
+}
+
+/** What it is done with, a region of the card's own beside it, and version 1 in every copy. */
+export function makeBase(
+  placement: Placement,
+  level: Level,
+  operation: OperationName = 'write',
+): Base {
   const rig = new Rig(placement)
   rig.cardOn()
   rig.byCard((card) => card.format())
   rig.driverOn()
   rig.byCard((card) => {
-    const made = rig.provision(card, 'records', placement, copiesOf(level))
+    const made = provision(operation, rig, card, placement, level)
     const other = rig.provision(card, 'other', 'local', 2)
     if (made !== 'PASS' || other !== 'PASS') throw new Error(`no regions: ${made}, ${other}`)
   })
   rig.work(TURNS)
-  const play = new Play(rig, 0, level)
+  const play = playerOf(operation, rig, 0, level)
   play.write(1)
   if (play.judge.floor !== 1) throw new Error('version 1 was not acknowledged')
   rig.work(TURNS)
@@ -111,274 +95,8 @@ export function makeBase(placement: Placement, level: Level): Base {
   return { media: rig.media(), floor: 1 }
 }
 
-interface Reached {
-  readonly qp: TestPeer
-  readonly region: TestRegion
-}
-
-export class Play {
-  readonly judge: Judge
-  readonly ways: Ways
-  private readonly rig: Rig
-  private readonly level: Level
-  private neighbours = 0
-
-  constructor(rig: Rig, floor: number, level: Level) {
-    this.rig = rig
-    this.judge = new Judge(rig, floor)
-    this.ways = new Ways(rig, this.judge, waitOf(level))
-    this.level = level
-  }
-
-  /**
-   * A client, connected again, writes that version; it hears what comes within some turns. Behind a
-   * later one it says that it repeats: as a new one it would go over that, where a save that failed
-   * has had its operation forgotten. There, and nowhere else, it may be told so.
-   */
-  write(version: number, client: number = CLIENT): boolean {
-    const { judge, rig } = this
-    const repetition = version < judge.floor
-    const mayForget = repetition && rig.part.dirtyShutdowns > 0
-    judge.heard = []
-    rig.byCard((card) => {
-      const asked = this.reach(card, client)
-      if (asked === null) return
-      const operation = OPERATION_BASE + version
-      const options = { wait: waitOf(this.level), operation, repetition }
-      card.serve(...persistFrames(asked.qp, asked.region, 0, versionData(version), options))
-    })
-    rig.work(TURNS)
-    return judge.heard.some(({ status, isAnswer, operation }) => {
-      const isTold = status === 0 || (mayForget && status === FORGOTTEN)
-      return isTold && !isAnswer && operation === OPERATION_BASE + version
-    })
-  }
-
-  /** The new version comes on a way of the host's. */
-  private byHost(way: Way): void {
-    const { judge, ways } = this
-    judge.heard = []
-    this.operator((card) => ways.bring(way, card, card.open('records'), NEW))
-    ways.hear()
-  }
-
-  /** The region by name, and a queue pair; null where the card refuses it. */
-  private reach(card: TestCard, client: number, name = 'records'): Reached | null {
-    try {
-      return { qp: card.connect(4096, 0, client), region: card.open(name) }
-    } catch (error) {
-      if (!isRefusal(error)) throw error
-      return null
-    }
-  }
-
-  /** `mustServe`: unless something goes in front of the answer, the record has to be shown. */
-  read(when: string, mustServe: boolean): Uint8Array | null {
-    let data: Uint8Array | null = null
-    const { struck } = this.rig
-    const lived = this.rig.byCard((card) => {
-      const asked = this.reach(card, CLIENT)
-      if (asked !== null) data = card.read(asked.qp, asked.region, 0, 0, 64)
-    })
-    if (lived) this.judge.shown(data, when, mustServe && this.rig.struck === struck)
-    return data
-  }
-
-  /** Whether the new version is durable: what a client asks that has heard nothing. */
-  query(): void {
-    this.rig.byCard((card) => {
-      const asked = this.reach(card, CLIENT)
-      if (asked === null) return
-      const { number, psn } = asked.qp
-      const bth = { opcode: QUERY, destQp: number, psn, ackRequest: true }
-      card.serve(frameOf({ bth, pqeth: { operationLow: OPERATION_BASE + NEW } }))
-    })
-  }
-
-  /** A client that does not know how version 1 ended sends it again: it was acknowledged. */
-  repeat(): void {
-    this.rig.byCard((card) => {
-      const asked = this.reach(card, CLIENT)
-      if (asked === null) return
-      const options = { wait: waitOf(this.level), operation: OPERATION_BASE + 1, repetition: true }
-      card.serve(...persistFrames(asked.qp, asked.region, 0, versionData(1), options))
-    })
-  }
-
-  /** A client of a region of the card's own: served whatever the host does. */
-  neighbour(when: string): void {
-    const { judge, rig } = this
-    this.neighbours += 1
-    const operation = 100 + this.neighbours
-    const data = versionData(3 + (this.neighbours % 4))
-    rig.byCard((card) => {
-      const asked = this.reach(card, NEIGHBOUR, 'other')
-      if (asked === null) {
-        judge.object(`${when}: a client of the card's own memory is turned away`)
-        return
-      }
-      const { qp, region } = asked
-      const sent = card.serve(...persistFrames(qp, region, 1, data, { operation }))
-      const acks = sent.flatMap(({ bytes }) => ackOf(bytes) ?? [])
-      if (!acks.some((ack) => ack.status === 0 && ack.operation === operation)) {
-        judge.object(`${when}: a client of the card's own memory is refused`)
-      }
-      const read = card.read(qp, region, 1, 0, 64)
-      if (read === null || Buffer.compare(read, data) !== 0) {
-        judge.object(`${when}: a client of the card's own memory reads something else`)
-      }
-    })
-  }
-
-  /** Does what the script says. */
-  operate({ operation, placement, level }: Script): void {
-    const { rig } = this
-    if (operation === 'repair') {
-      rig.cardOn()
-      rig.driverOn()
-    } else if (operation === 'write') {
-      this.write(NEW)
-    } else if (isWay(operation)) {
-      this.byHost(operation)
-    } else if (operation === 'format') {
-      rig.byCard((card) => rig.provision(card, 'fresh', placement, copiesOf(level)))
-    } else if (operation === 'scan') {
-      this.operator((card) => scan(card, 0))
-    } else {
-      this.operator((card) => discard(card, 1))
-    }
-    rig.work(TURNS)
-  }
-
-  /** Somebody asks something of the card that it may refuse, and waits for what comes of it. */
-  private operator(ask: (card: TestCard) => void): void {
-    this.rig.byCard((card) => {
-      try {
-        ask(card)
-      } catch (error) {
-        if (!isRefusal(error)) throw error
-      }
-    })
-    this.rig.work(TURNS)
-  }
-
-  /** Everything that is away comes back. */
-  comeBack(back: Back): void {
-    const { rig } = this
-    const isLocal = rig.placement === 'local'
-    if (back === 'late') this.wait('while something is away')
-    if (back === 'card-first') {
-      if (rig.card === null) rig.cardOn()
-      this.wait('before the host is there')
-    }
-    if (back === 'flipped') {
-      rig.resetHost()
-      rig.hostOn({ platform: rig.host.platform.ddio ? DDIO_OFF : DDIO_ON })
-      if (rig.card === null) rig.cardOn()
-      this.write(NEW)
-      rig.driverOn()
-      rig.work(TURNS)
-      this.read('while the caches are used the other way', isLocal && this.isCalm)
-      this.repeat()
-      this.write(NEW)
-      this.neighbour('while the caches are used the other way')
-      rig.resetHost()
-    }
-    rig.hostOn({ platform: platformOf(rig.placement) })
-    if (rig.card === null) rig.cardOn()
-    if (back === 'host-again') {
-      this.read('before the host goes again', isLocal && this.isCalm)
-      rig.bereaveHost()
-      rig.hostOn()
-      if (rig.card === null) rig.cardOn()
-    }
-    // Clients do not wait for the driver of the host.
-    this.read('before the driver is there', isLocal && this.isCalm)
-    this.repeat()
-    this.write(NEW)
-    if (!rig.driverIsOn) rig.driverOn()
-    else if (rig.agents.length === 0) rig.attachAgent()
-    rig.work(TURNS)
-  }
-
-  private wait(when: string): void {
-    const { rig } = this
-    rig.work(3, LONG_US)
-    this.neighbour(when)
-    this.read(when, rig.placement === 'local' && this.isCalm)
-    this.repeat()
-    this.write(NEW)
-  }
-
-  /** No event is under way that takes something away: what is asked for must be had. */
-  get isCalm(): boolean {
-    return !this.rig.struck
-  }
-
-  /** When all is there: the record is, and its client is answered. */
-  demand(operation: OperationName): void {
-    const { judge, rig } = this
-    this.read('when all is back', this.isCalm)
-    this.query()
-    this.repeat()
-    if (operation === 'discard') this.operator((card) => giveUp(card, 1))
-    for (const [version, client] of [
-      [NEW, CLIENT],
-      [NEW + 1, ANOTHER],
-    ] as const) {
-      if (!this.write(version, client) && this.isCalm) {
-        judge.object(`when all is back: v${version} is not acknowledged`)
-      }
-    }
-    this.read('when all was written', this.isCalm)
-    this.neighbour('when all is back')
-    rig.work(TURNS)
-  }
-
-  /** Both lose their power in the end, and what is shown then is what there is. */
-  end(): void {
-    const { judge, rig } = this
-    rig.cutBoth()
-    rig.hostOn()
-    rig.cardOn()
-    this.read('behind a cut of both', true)
-    rig.driverOn()
-    rig.work(TURNS)
-    this.read('behind the repair', true)
-    const copies = judge.copies()
-    if (copies.some((one) => one !== copies[0])) judge.object(`the copies differ: [${copies}]`)
-  }
-}
-
-export function isWay(operation: OperationName): operation is Way {
-  return WAYS.some((way) => way === operation)
-}
-
-function scan(card: TestCard, record: number): void {
-  const { id } = card.open()
-  card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
-    putU32(body, mad.SCAN_REGION, id)
-    putU32(body, mad.SCAN_RECORD, record)
-  })
-}
-
-function discard(card: TestCard, record: number): void {
-  const { id } = card.open()
-  card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
-    putU32(body, mad.SETTLE_REGION, id)
-    putU32(body, mad.SETTLE_RECORD, record)
-    body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
-  })
-}
-
-/** As an operator does who was not answered: looks again, and discards what is lost still. */
-function giveUp(card: TestCard, record: number): void {
-  scan(card, record)
-  discard(card, record)
-}
-
 /** Spoils what the operation is to mend, before the card is on. */
-function spoil(play: Play, { operation }: Script): void {
+function spoil(play: RecordPlay, { operation }: Script): void {
   if (operation === 'scan') play.judge.spoil(0, 1)
   if (operation === 'discard') play.judge.spoil(1, Infinity)
 }
@@ -388,7 +106,8 @@ export function playScript(script: Script, spoilt: (rig: Rig) => void = () => {}
   const base = baseOf(script)
   const rig = new Rig(script.placement, base.media)
   spoilt(rig)
-  const play = new Play(rig, base.floor, script.level)
+  const events = [script.event, script.nested]
+  const play = playerOf(script.operation, rig, base.floor, script.level, events)
   const { judge } = play
   spoil(play, script)
   if (script.operation !== 'repair') {
@@ -400,7 +119,7 @@ export function playScript(script: Script, spoilt: (rig: Rig) => void = () => {}
   }
   let phase = ''
   rig.onStrike = () => {
-    play.ways.hear()
+    play.hear()
     phase = judge.phase(NEW)
     judge.first = -1
   }
@@ -437,9 +156,10 @@ const TORN = 6
 const quiet = new Map<string, Base>()
 const broken = new Map<string, readonly Base[]>()
 
-function quietBase(placement: Placement, level: Level): Base {
-  const key = `${placement} ${level}`
-  const made = quiet.get(key) ?? makeBase(placement, level)
+function quietBase(placement: Placement, level: Level, operation: OperationName = 'write'): Base {
+  const own = operation === 'batch' || isPlain(operation) ? operation : 'write'
+  const key = `${placement} ${level} ${own}`
+  const made = quiet.get(key) ?? makeBase(placement, level, own)
   quiet.set(key, made)
   return made
 }
@@ -457,7 +177,7 @@ export function brokenBases(placement: Placement, level: Level): readonly Base[]
     // Nothing survives, all of it does where that is all there is to choose, or something is torn.
     for (const choice of [0, 1, TORN]) {
       const rig = new Rig(placement, quietBase(placement, level).media)
-      const play = new Play(rig, 1, level)
+      const play = playerOf('write', rig, 1, level)
       rig.cardOn()
       rig.driverOn()
       rig.arm({ party: 'both', step, choice })
@@ -475,5 +195,6 @@ export function brokenBases(placement: Placement, level: Level): readonly Base[]
 }
 
 function baseOf({ operation, placement, level, base }: Script): Base {
-  return operation === 'repair' ? brokenBases(placement, level)[base]! : quietBase(placement, level)
+  if (operation === 'repair') return brokenBases(placement, level)[base]!
+  return quietBase(placement, level, operation)
 }

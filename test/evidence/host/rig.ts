@@ -440,6 +440,13 @@ export class Rig {
     const shape = { name, slots: 2, copies, placement: NUMBER_OF[placement] }
     return card.tryProvision(shape).fault
   }
+
+  /** A region of bytes; `isDurable`: registered write-persist. */
+  provisionBytes(card: TestCard, name: string, placement: Placement, isDurable: boolean): string {
+    const flags = isDurable ? mad.REGION_WRITE_PERSIST : 0
+    const shape = { name, kind: mad.KIND_BYTES, length: 4096, flags }
+    return card.tryProvision({ ...shape, placement: NUMBER_OF[placement] }).fault
+  }
 }
 
 /** Whether the card has refused a control call, or did not hear of it. */

@@ -12,17 +12,7 @@ import {
   type Stage,
   type Tally,
 } from '../stage.ts'
-import {
-  BACKS,
-  type Back,
-  brokenBases,
-  isWay,
-  OPERATIONS,
-  type OperationName,
-  type Played,
-  playScript,
-  type Script,
-} from './play.ts'
+import { brokenBases, type Played, playScript } from './play.ts'
 import {
   copiesOf,
   type Event,
@@ -33,19 +23,32 @@ import {
   PLACEMENTS,
   type Placement,
 } from './rig.ts'
+import {
+  BACKS,
+  type Back,
+  isIntoBytes,
+  isPlain,
+  isWay,
+  OPERATIONS,
+  type OperationName,
+  type Script,
+} from './script.ts'
 
 /** Those of an open kind have to be described to be known (open.ts). */
 const DESCRIBED = 64
 
 /** One in so many steps of an operation is played: of `write` every step, but in the suite. */
-const STRIDE: Readonly<Record<Size, Readonly<Record<'write' | 'way' | 'other', number>>>> = {
-  cut: { write: 29, way: 53, other: 67 },
-  ci: { write: 1, way: 3, other: 23 },
-  nightly: { write: 1, way: 1, other: 1 },
+const STRIDE: Readonly<Record<Size, Readonly<Record<StrideOf, number>>>> = {
+  cut: { write: 29, way: 53, own: 61, other: 67 },
+  ci: { write: 1, way: 3, own: 7, other: 23 },
+  nightly: { write: 1, way: 1, own: 1, other: 1 },
 }
+/** `own`: what has a play of its own. */
+type StrideOf = 'write' | 'way' | 'own' | 'other'
 
 function strideOf(operation: OperationName, size: Size): number {
   if (operation === 'write') return STRIDE[size].write
+  if (isPlain(operation) || operation === 'batch') return STRIDE[size].own
   return STRIDE[size][isWay(operation) ? 'way' : 'other']
 }
 
@@ -68,8 +71,10 @@ const BACKS_OF: Readonly<Record<Party, readonly Back[]>> = {
   write: ['at-once'],
 }
 
-function partiesOf(placement: Placement): Party[] {
+function partiesOf(placement: Placement, operation: OperationName): Party[] {
   return PARTIES.filter((party) => {
+    // Bytes are not compared when they have arrived: that one of them is lost nobody can tell.
+    if (party === 'write' && isIntoBytes(operation)) return false
     if (party === 'agent' || party === 'twin') return placement === 'through'
     return party !== 'write' || placement !== 'local'
   })
@@ -117,10 +122,14 @@ function drawn(seed: number, step: number, below: number): number {
   return (mixed >>> 8) % below
 }
 
-/** In the suite each placement has one level at which more is done than to write. */
+/**
+ * In the suite each placement has one level at which more is done than to write. Bytes have no
+ * level: they are written at that one alone.
+ */
 function operationsOf(size: Size, placement: Placement, level: Level): readonly OperationName[] {
   const isChosen = PLACEMENTS.indexOf(placement) === LEVELS.indexOf(level)
-  return size === 'cut' && !isChosen ? ['write'] : OPERATIONS
+  if (isChosen) return OPERATIONS
+  return size === 'cut' ? ['write'] : OPERATIONS.filter((operation) => !isIntoBytes(operation))
 }
 
 function shards(size: Size, seed: number): Shard[] {
@@ -212,7 +221,7 @@ function walk(shard: Shard, base: number, into: Walk, progress: (share: number) 
   const of = { operation, placement, level, base }
   const plain = into.play({ ...of, event: null, back: 'at-once', nested: null })
   const stride = strideOf(operation, size)
-  const parties = partiesOf(placement)
+  const parties = partiesOf(placement, operation)
   let number = 0
   parties.forEach((party, p) => {
     const steps = party === 'write' ? plain.writes : plain.steps + 1

@@ -4,6 +4,7 @@ import type { Mutant } from './mutant.ts'
 import { BATCH_RULES } from './rules/batch.ts'
 import { COMMIT } from './rules/commit.ts'
 import { HOST } from './rules/host.ts'
+import { NEWER } from './rules/newer.ts'
 import { RECOVERY_RULES } from './rules/recovery.ts'
 import { REQUESTER } from './rules/requester.ts'
 import { SERVE } from './rules/serve.ts'
@@ -18,5 +19,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...SERVE,
   ...BATCH_RULES,
   ...HOST,
+  ...NEWER,
   ...REQUESTER,
 ]

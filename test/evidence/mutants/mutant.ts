@@ -9,7 +9,7 @@
 import { placesOf, replacedAt } from './place.ts'
 
 /** Who notices: a general stage of the evidence, or a short play written for such faults. */
-export type By = 'crash' | 'model' | 'simulate' | 'fuzz' | 'failures' | 'directed'
+export type By = 'crash' | 'host' | 'model' | 'simulate' | 'fuzz' | 'failures' | 'directed'
 
 /** One play, and the argument that makes it the same every time: a scenario, or a seed. */
 export interface Killer {
@@ -41,6 +41,11 @@ export function crash(argument: string): Killer {
 /** `FAULTS` of a network, or `decisions LEVEL` of a restart. */
 export function model(argument: string): Killer {
   return { by: 'model', argument }
+}
+
+/** `OPERATION PLACEMENT LEVEL PARTY BACK STRIDE`. */
+export function host(argument: string): Killer {
+  return { by: 'host', argument }
 }
 
 export function failures(argument: string): Killer {

@@ -71,6 +71,14 @@ test('a violation is played again by what it names, and told as a story', async 
   expect(text).toMatch(/record 0 is old\/old/)
 })
 
+test('S1-M2: a start on a torn pair is cut, and played again by its name', async () => {
+  const { violated, text } = await CRASH.replay('pair write, 2of2, 0, 1: 3.5/30.0')
+  expect(violated).toBe(false)
+  expect(text).toMatch(/point 3: the image is: record 1 torn\/v1/)
+  expect(text).toMatch(/its start is cut before command 30/)
+  expect(text).toMatch(/and then: record 1 v1\/v1/)
+})
+
 test('P1-26: a violation behind a recovery that was cut is played again, too', THOROUGH, () => {
   const scenario: Scenario = {
     ...playOf('overtaken by a burst', ONE_OF_TWO!, 0),

@@ -4,8 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { DONE } from '../../../firmware/board/hal.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
-import { brokenBases, makeBase, Play, playScript, type Script } from '../host/play.ts'
+import { Judge } from '../host/judge.ts'
+import { brokenBases, makeBase, playScript } from '../host/play.ts'
+import { RecordPlay } from '../host/record.ts'
 import { LEVELS, PLACEMENTS, Rig } from '../host/rig.ts'
+import type { Script } from '../host/script.ts'
 import { HOST, lineOf, scriptOf } from '../host/stage.ts'
 import { kindOf, OPEN } from '../open.ts'
 import { missed, playAll } from '../stage.ts'
@@ -133,7 +136,7 @@ describe('R1-E1, B2: a host that comes back with other memory', () => {
     for (const placement of ['bypass', 'through'] as const) {
       const { media, floor } = makeBase(placement, '2of2')
       const rig = new Rig(placement, media)
-      const play = new Play(rig, floor, '2of2')
+      const play = new RecordPlay(rig, '2of2', new Judge(rig, floor))
       rig.cardOn()
       rig.driverOn()
       rig.resetHost()

@@ -20,6 +20,7 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { nextRandom, stir } from '../../../firmware/board/random.ts'
 import { seeded } from '../../../firmware/main.ts'
+import { judgedGuard } from '../../support/judges/crc32c.ts'
 import { CHOSEN, entropyFor, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import type { Boot } from '../simulate/card.ts'
@@ -356,13 +357,15 @@ describe('the judge of a part', () => {
     })
   }
 
-  /** That copy holds that version, durably, under that sequence. */
+  /** That copy holds that version, durably, under that sequence; with the guard of an odd one. */
   function lay({ part, layout }: Judge, copy: number, version: Version, sequence: number): void {
     const at = copyAt(layout, copy, 0)
     const { uid, length, client, operation } = version
     const words = part.durableWords
     words.set([SLOT_MAGIC, 7, 0, length, sequence, 0, client, 0, operation, 0, 1, 0], at / 4 + 4)
     fillPattern(part.durable, at + 64, length, uid)
+    const guard = judgedGuard(part.durable.subarray(at + 64, at + 64 + length))
+    if (operation % 2 === 1) words[at / 4 + 15] = guard
   }
 
   /** What is said of a read whose packets show those versions. */
@@ -409,5 +412,20 @@ describe('the judge of a part', () => {
     expect(acknowledge(true, false, [3, 4])[0]).toContain('1 are durable')
     expect(acknowledge(true, true, [5])[0]).toContain('0 are durable')
     expect(acknowledge(false, false, [5])[0]).toContain('0 are durable')
+  })
+
+  test('S1-M1: a copy that lost the guard that came with it is none', () => {
+    const said: string[] = []
+    const judge = judgeOf(said)
+    const { register } = judge.records[0]!
+    const version = register.begin(1, 64, 1, 1, 10)
+    const operation = operationOf({ kind: 'persist', register, version, slot: 0, tries: 1 })
+    for (const copy of [0, 1]) lay(judge, copy, version, 5)
+    judge.acknowledge(operation, 2, true, 30)
+    expect(said).toEqual([])
+    judge.part.durableWords[copyAt(judge.layout, 1, 0) / 4 + 15]! ^= 1
+    version.promised = 0
+    judge.acknowledge(operation, 2, true, 31)
+    expect(said[0]).toContain('1 are durable')
   })
 })

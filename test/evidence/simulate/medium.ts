@@ -9,9 +9,10 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { judgedGuard } from '../../support/judges/crc32c.ts'
 import { sealPage } from '../../support/judges/oracle.ts'
 import { isPattern } from './frames.ts'
-import { highOf } from './operation.ts'
+import { highOf, isGuarded } from './operation.ts'
 import type { Register, Version } from './register.ts'
 
 const SLOT_MAGIC = 0x5044534c
@@ -156,9 +157,18 @@ export function versionAt(
     if (version.length !== length || (version.operation | 0) !== words[w + 12]) continue
     if (highOf(version.operation) !== words[w + 13]) continue
     if (version.operation !== 0 && version.client !== words[w + 10]) continue
-    if (isPattern(bytes, at + 64, length, version.uid)) return version
+    if (!isPattern(bytes, at + 64, length, version.uid)) continue
+    // What came with a guard has it in every copy (S1-M1).
+    const guard = guardOf(version, bytes.subarray(at + 64, at + 64 + length))
+    return words[w + 15]! >>> 0 === guard ? version : null
   }
   return null
+}
+
+/** Worked out once. */
+function guardOf(version: Version, data: Uint8Array): number {
+  version.guard ??= isGuarded({ id: version.operation }) ? judgedGuard(data) : 0
+  return version.guard
 }
 
 /** The sequence of a copy, low and high word. */

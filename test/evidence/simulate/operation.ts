@@ -218,11 +218,11 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
       count === 1 ? PERSIST_ONLY : first ? PERSIST_FIRST : last ? PERSIST_LAST : PERSIST_MIDDLE
     const from = i * way.mtu
     const bytes = Math.min(way.mtu, payload.length - from)
-    const more = (expect === null ? 0 : EXPECT_BYTES) + (isGuarded(operation) ? GUARD_BYTES : 0)
+    const more = (expect === null ? 0 : EXPECT_BYTES) + (bringsGuard(operation) ? GUARD_BYTES : 0)
     const headers = first ? RETH_BYTES + PWETH_BYTES + more : 0
     const frame = way.path.begin(opcode, way.queuePair, psn + i, last && acks, headers, bytes)
     if (first) putPersistHeaders(frame, operation, way)
-    if (first && isGuarded(operation)) {
+    if (first && bringsGuard(operation)) {
       const guard = judgedGuard(payload.subarray(0, operation.length))
       put32(frame, HEAD_AT + headers - GUARD_BYTES, guard)
     }
@@ -232,9 +232,14 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
   return frames
 }
 
-/** Every other record brings the guard of its data; bytes never do. */
-function isGuarded({ id, version }: Operation): boolean {
-  return version !== null && id % 2 === 1
+/** Every other record brings the guard of its data. */
+export function isGuarded({ id }: Pick<Operation, 'id'>): boolean {
+  return id % 2 === 1
+}
+
+/** Bytes never do. */
+function bringsGuard(operation: Operation): boolean {
+  return operation.version !== null && isGuarded(operation)
 }
 
 function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): void {
@@ -256,7 +261,7 @@ function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): v
   const last = batch !== null && index === batch.count - 1
   frame[at + 2] =
     batch === null ? 0 : (batch.condition << 4) | ONE_STATUS | (last ? LAST_OF_BATCH : 0)
-  frame[at + 3] = (isGuarded(operation) ? GUARDED : 0) | (carried ? way.copies - 1 : 0)
+  frame[at + 3] = (bringsGuard(operation) ? GUARDED : 0) | (carried ? way.copies - 1 : 0)
   put16(frame, at + 4, batch?.id ?? 0)
   frame[at + 6] = index
   frame[at + 7] = batch === null ? 0 : batch.count - 1

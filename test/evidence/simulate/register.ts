@@ -23,6 +23,8 @@ export interface Version {
   readonly length: number
   readonly client: number
   readonly operation: number
+  /** The guard that came with it, once it was worked out; 0 without one. */
+  guard: number | null
   /** When its write began, and the last that saw it. */
   lastBegin: number
   /** When the first that saw it, or its acknowledgement, ended; Infinity until then. */
@@ -64,6 +66,7 @@ export class Register {
       length,
       client,
       operation,
+      guard: null,
       lastBegin: now,
       firstEnd: Infinity,
       begun: now,

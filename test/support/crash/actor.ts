@@ -16,6 +16,7 @@ import {
   type TestRegion,
 } from '../cards/test-card.ts'
 import { acknowledgementIn } from '../judges/acknowledgement.ts'
+import { judgedGuard } from '../judges/crc32c.ts'
 import {
   copyAt,
   PAGE_BYTES,
@@ -34,6 +35,14 @@ export interface Write {
   readonly wait: number
   /** Which of the clients writes: 0 (default) or 1. */
   readonly client?: number
+  /** The guard of the data comes with them; or one that is another's: the record is refused. */
+  readonly guard?: 'right' | 'wrong'
+}
+
+/** What the frame of a write says of its guard. */
+function guardOptions({ data, guard }: Write): { readonly guard?: number } {
+  if (guard === undefined) return {}
+  return { guard: guard === 'right' ? judgedGuard(data) : judgedGuard(data) ^ 1 }
 }
 
 /** Plays the clients: what it writes, the oracle knows. */
@@ -53,6 +62,8 @@ export class Actor {
   /** Called behind each burst. */
   ended: () => void = () => {}
   fencesInBurst = 0
+  /** What an acknowledgement said that none may say, or nothing. */
+  wronglySaid = ''
 
   constructor(card: TestCard, shape: RegionShape, checked: boolean) {
     this.card = card
@@ -85,11 +96,12 @@ export class Actor {
     this.ended()
   }
 
-  private begin({ slot, data, wait, client = 0 }: Write): Uint8Array {
+  private begin(write: Write): Uint8Array {
+    const { slot, data, wait, client = 0, guard } = write
     const qp = this.pairs[client]!
     this.clients = Math.max(this.clients, client + 1)
-    const [frame] = persistFrames(qp, this.region, slot, data, { wait })
-    this.carried.note(qp, this.named(slot, data, wait, client, qp.operation))
+    const [frame] = persistFrames(qp, this.region, slot, data, { wait, ...guardOptions(write) })
+    if (guard !== 'wrong') this.carried.note(qp, this.named(write, qp.operation))
     return frame!
   }
 
@@ -105,28 +117,32 @@ export class Actor {
     this.ended()
   }
 
-  private named(
-    slot: number,
-    data: Uint8Array,
-    wait: number,
-    client: number,
-    operation: number,
-  ): Named {
-    return beginVersion(this.record(slot), { data, client: 7 + client, operation }, wait)
+  private named({ slot, data, wait, client = 0, guard }: Write, operation: number): Named {
+    const isGuarded = guard !== undefined
+    const version = { data, client: 7 + client, operation, isGuarded }
+    return beginVersion(this.record(slot), version, wait)
   }
 
-  /** One burst that is a batch in order, of the first client. */
+  /**
+   * One burst that is a batch in order, of the first client. From the first record on whose guard
+   * is wrong nothing of it is begun.
+   */
   batch(...writes: readonly Write[]): void {
     const qp = this.pairs[0]!
     this.batches += 1
     const first = qp.operation + 1
-    writes.forEach(({ slot, data, wait }, i) => {
-      const named = this.named(slot, data, wait, 0, first + i)
+    const wrong = writes.findIndex(({ guard }) => guard === 'wrong')
+    writes.slice(0, wrong < 0 ? writes.length : wrong).forEach((write, i) => {
+      const named = this.named({ ...write, client: 0 }, first + i)
       this.carried.noteInBatch(qp, this.batches, i, named)
     })
     const options = { id: this.batches, condition: IN_ORDER }
+    const records = writes.map((write) => {
+      const { slot, data, wait } = write
+      return { slot, data, wait, ...guardOptions(write) }
+    })
     this.fencesInBurst = 0
-    this.card.serve(...batchFrames(qp, this.region, writes, options))
+    this.card.serve(...batchFrames(qp, this.region, records, options))
     this.ended()
   }
 
@@ -158,7 +174,9 @@ export class Actor {
   /** The records that a PERSIST_ACK speaks of as durable. */
   namedBy(sent: Sent): Named[] {
     const said = acknowledgementIn(sent.bytes)
-    return said === null ? [] : this.carried.namedBy(said).map((named) => named!)
+    const named = said === null ? [] : this.carried.namedBy(said)
+    if (named.includes(undefined)) this.wronglySaid = 'what must be refused is told durable'
+    return named.filter((one) => one !== undefined)
   }
 
   /** Takes note of what left since the last call; was there anything? */

@@ -76,9 +76,11 @@ export class Judge {
     this.outside = this.rangesOutside().map(([from, end]) => {
       return [durable.subarray(from, end), durable.slice(from, end)]
     })
-    return records.flatMap((record) => {
+    const { wronglySaid } = this.actor
+    const untouched = records.flatMap((record) => {
       return record.started > 0 ? [] : (record.complaint(durable) ?? [])
     })
+    return wronglySaid === '' ? untouched : [wronglySaid, ...untouched]
   }
 
   /** All but superblock, lanes, operation table and the slots written to. */

@@ -311,6 +311,12 @@ interface Version {
   readonly data: Uint8Array
   readonly client: number
   readonly operation: number
+  /** Its data came with their guard: every copy of it has that, too. */
+  readonly isGuarded?: boolean
+}
+
+function guardOf({ data, isGuarded }: Version): number {
+  return isGuarded === true ? judgedGuard(data) : 0
 }
 
 /** Does the slot from its magic on match, whatever its sequence? */
@@ -415,7 +421,8 @@ export class RecordOracle {
     view.setUint32(12, data.length, true)
     view.setBigUint64(24, BigInt(client), true)
     view.setBigUint64(32, BigInt(operation), true)
-    view.setBigUint64(40, 1n, true)
+    view.setUint32(40, 1, true)
+    view.setUint32(44, guardOf(this.versions[version]!), true)
     pattern.set(data, 48)
     return pattern
   }
@@ -429,6 +436,7 @@ export class RecordOracle {
       return (
         slot.client === BigInt(version.client) &&
         slot.operation === BigInt(version.operation) &&
+        slot.guard === guardOf(version) &&
         sameBytes(slot.data, version.data) &&
         slot.sequence === sequence
       )

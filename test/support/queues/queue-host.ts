@@ -607,9 +607,18 @@ export class QueueHost {
     return taken
   }
 
-  /** The completion that is next, if it is there. */
-  peek(cq: number): Cqe | null {
-    const number = this.queues.get(cq)!.pointer
+  /** The completions that are there; they stay. */
+  waiting(cq: number): Cqe[] {
+    const found: Cqe[] = []
+    const first = this.queues.get(cq)!.pointer
+    for (let cqe = this.peek(cq); cqe !== null; cqe = this.peek(cq, first + found.length)) {
+      found.push(cqe)
+    }
+    return found
+  }
+
+  /** The completion that is next, or has that number, if it is there. */
+  peek(cq: number, number: number = this.queues.get(cq)!.pointer): Cqe | null {
     const at = this.unitAt(cq, number)
     const word = (offset: number): number => this.view.getUint32(at + offset, true)
     const stamp = (number + 1) >>> 0

@@ -268,7 +268,9 @@ export class Conversation {
     length: number,
     offset = 0,
   ): Uint8Array | null {
-    const sent = this.ask(readFrame(qp, region, slot, view * 2 ** 28 + offset, length))
+    const all = this.ask(readFrame(qp, region, slot, view * 2 ** 28 + offset, length))
+    // Others may be answered meanwhile.
+    const sent = all.filter(({ packet }) => packet.destQp === qp.peer)
     if (sent.some((frame) => frame.syndrome >= 0x60)) return null
     const parts = sent.filter((frame) => frame.opcode >= 0x0d && frame.opcode <= 0x10)
     return Uint8Array.from(parts.flatMap((frame) => [...frame.payload]))

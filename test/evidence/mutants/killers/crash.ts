@@ -15,6 +15,8 @@ import {
   overSimilar,
   type Scenario,
 } from '../../../support/crash/explorer.ts'
+import { pairKind, tallyOfPairs } from '../../crash/pairs.ts'
+import { playOf } from '../../crash/plays.ts'
 import type { Play } from '../killer.ts'
 
 /** Images of a point that are visited, and of each class those that are started. */
@@ -91,7 +93,17 @@ const EXTRAS: Readonly<Record<string, Partial<Scenario>>> = {
   checkless: { damage: { checkless: true } },
 }
 
+/** A play of the stage as it is: KIND, LEVEL. */
+function playStage(kind: string, of: Level): string | null {
+  const pair = pairKind(kind)
+  if (pair !== null) return tallyOfPairs(pair, of, 0, '', '').described[0]?.what ?? null
+  return explore({ ...playOf(kind, of, 0), perClass: PER_CLASS }).witnesses[0] ?? null
+}
+
+/** NAME LEVEL EXTRAS of a scenario here, or `KIND, LEVEL` of the stage. */
 export const play: Play = (argument) => {
+  const staged = /^(.+), (\dof\d)$/.exec(argument)
+  if (staged !== null) return playStage(staged[1]!, level(staged[2]!))
   const [name, of, ...extras] = argument.split(' ')
   const make = SCENARIOS[name!]
   if (make === undefined) throw new Error(`no scenario is called ${name}`)
