@@ -53,7 +53,7 @@ test.each([
   ])
 })
 
-test('a file that is there is as it was until the trace begins, a new one is gone without it', () => {
+test('a file that is there stays until the trace begins, a new one is gone without it', () => {
   const [there, fresh] = ['there', 'fresh'].map((name) => join(folder, name)) as [string, string]
   writeFileSync(there, 'before\n')
   for (const path of [there, fresh]) {
