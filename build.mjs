@@ -337,7 +337,7 @@ const COMMANDS = {
   },
   async 'bench:native'(args) {
     await build()
-    place(await bundleForNode({ 'bench-native': 'test/bench/bench-native.ts' }))
+    place(await bundleForNode({ 'bench-native': 'test/bench/native/bench-native.ts' }))
     return run(join(DIST, 'bench-native.js'), args)
   },
   async evidence(args) {

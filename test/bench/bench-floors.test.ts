@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { Calibration } from '../support/bench/calibration.ts'
+import { holds as guardHolds } from '../support/bench/guard-cost.ts'
 import { ENGINES, exitCodeOf, floorOf, holds, type Measured } from './bench-floors.ts'
 
 const HELD = { recordBytes: 64, burst: 32 } as const
@@ -38,4 +39,11 @@ test.each(ENGINES)('the loop that floors are ratios to turns in %s', async (engi
   const turns = (await Calibration.in(engine)).look()
   expect(turns).toBeGreaterThan(1000)
   expect(turns).toBeLessThan(1e10)
+})
+
+test('S1-M1: in bursts of 32 a guard costs at most a tenth of 64 bytes, a third of 4096', () => {
+  const held = (recordBytes: number, ...ratios: number[]): boolean[] =>
+    ratios.map((ratio) => guardHolds({ recordBytes, burst: 32, ratio }))
+  expect(held(64, 1.1, 1.11, Number.NaN)).toEqual([true, false, false])
+  expect(held(4096, 1.35, 1.36, Number.NaN)).toEqual([true, false, false])
 })

@@ -376,7 +376,6 @@ const HEAD = [
   'fences',
   'µs',
   '× msgs',
-  '× WRs',
   '× µs',
 ]
 
@@ -393,24 +392,27 @@ export function tableOf(all: readonly Cost[]): string[][] {
         one.recordBytes === cost.recordBytes &&
         one.inFlight === cost.inFlight,
     )!
-    const requests = ({ hostRequests, cardRequests }: Cost): number => hostRequests + cardRequests
     return [
       cost.way,
       String(cost.recordBytes),
       String(cost.inFlight),
       String(cost.copies),
       cost.messages.toFixed(2),
-      cost.inFlight === 1 ? cost.roundTrips.toFixed(0) : '-',
+      cost.inFlight === 1 ? shortest(cost.roundTrips) : '-',
       `${cost.hostRequests}+${cost.cardRequests}`,
       `${cost.hostCompletions}+${cost.cardCompletions}`,
       cost.fences.toFixed(2),
       cost.latencyUs.toFixed(2),
       (cost.messages / own.messages).toFixed(2),
-      (requests(cost) / requests(own)).toFixed(2),
       (cost.latencyUs / own.latencyUs).toFixed(2),
     ]
   })
   return [HEAD, ...rows]
+}
+
+/** A count per record: whole, or a part of one. */
+function shortest(count: number): string {
+  return count.toFixed(Number.isInteger(count) ? 0 : 2)
 }
 
 /** Every way, at both sizes, alone and with 32 in flight. */

@@ -266,6 +266,15 @@ const WORDS: readonly Row[] = [
     ...([64, "region 'x'", 'say --ddio as well, or @bypass'] as const),
   ],
   ['emulate new --create --publish 1@7000,flag', 64, "'1@7000,flag'", 'size@port,write-persist'],
+  ['emulate new --create --publish 1@7000,moon', 64, "'1@7000,moon'", 'bypass ,through ,host'],
+  [
+    'emulate new --create --publish 1@7000,bypass',
+    ...([64, "region 'port-7000'", '--persistent gives it room'] as const),
+  ],
+  [
+    'emulate new --create --publish 1@7000,through --persistent 1M,far',
+    ...([64, "region 'port-7000'", 'say --ddio as well, or @bypass'] as const),
+  ],
   ['emulate new --create --publish 0@7000', 64, "'0@7000'", 'size: 1 byte or more'],
   ['emulate new --create --udp 127.0.0.1', 64, "'127.0.0.1'", 'address:port'],
   ['demo --record-bytes 65537', 64, '65537', '1 to 64K'],

@@ -235,6 +235,34 @@ describe('registered write-persist', () => {
     expect(without.said).toContain('REGION_EXISTS')
     expect(code).toBe(69)
   })
+
+  const PLACED = [
+    ['through', ['--ddio']],
+    ['bypass', []],
+    ['host', ['--ddio']],
+  ] as const
+
+  test.each(PLACED)('S1-M5: in the memory of a host as well: %s', async (placement, ddio) => {
+    const publish = ['--publish', `64K@7204,write-persist,${placement}`]
+    const host = ['--persistent', '1M', ...ddio]
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', ...host, ...publish)
+    const first = await emulate.json()
+    expect(first.published).toEqual([{ port: 7204, region: 'port-7204', writePersist: true }])
+    const dpu = await connect(first.address as string, PATIENT)
+    const bytes = await dpu.openBytes('port-7204')
+    const where = ddio.length > 0 ? 'through' : 'bypass'
+    expect(bytes.info).toMatchObject({ placement: where, writePersist: true })
+    await bytes.write(100, Buffer.from('persisted'))
+    emulate.child.stdin!.write('both reset\n')
+    while (!('hostOn' in (await emulate.json())));
+    await dpu.close()
+    const again = await connect(first.address as string, PATIENT)
+    const after = await again.openBytes('port-7204')
+    expect(Buffer.from(await after.read(100, 9)).toString()).toBe('persisted')
+    await after.write(100, Buffer.from('once more'))
+    await again.close()
+    expect(await emulate.stop()).toBe(0)
+  })
 })
 
 describe('memory of a host inside', () => {
@@ -610,6 +638,12 @@ describe('the command line', () => {
     ['--publish', '1@2@3'],
     ['--publish', '64K@7204,'],
     ['--publish', '64K@7204,persist'],
+    ['--publish', '64K@7204,moon'],
+    ['--publish', '64K@7204,pair'],
+    ['--publish', '64K@7204,bypass,through'],
+    ['--publish', '64K@7204,through,through'],
+    ['--publish', '64K@7204,write-persist,write-persist'],
+    ['--publish', '64K@7204,through,'],
     ['--publish', '64K,write-persist'],
     ['--memory', 'heap,1M'],
     ['--memory', 'heap,1000,1000'],
@@ -660,10 +694,15 @@ describe('the command line', () => {
   })
 
   test('a port has one region', () => {
-    const plain = { bytes: 65536, port: 7204, writePersist: false }
+    const plain = { bytes: 65536, port: 7204, writePersist: false, placement: 'local' }
     expect(publishRequest('64K@7204')).toEqual([plain])
     const persisting = publishRequest('64K@7204,write-persist')
     expect(persisting).toEqual([{ ...plain, writePersist: true }])
+    const through = { ...plain, writePersist: true, placement: 'through' }
+    expect(publishRequest('64K@7204,write-persist,through')).toEqual([through])
+    expect(publishRequest('64K@7204,through,write-persist')).toEqual([through])
+    const host = { ...plain, placement: 'host' }
+    expect(publishRequest('64K@7204,host')).toEqual([host])
     expect(() => publishRequest('1@7204', publishRequest('64K@7204'))).toThrow(/already/)
   })
 })

@@ -24,6 +24,8 @@ import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
 import { adviceFor } from '../../host-driver/base/advice.ts'
 import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
+import { ROWS } from '../evidence/sources/list.ts'
+import { IDS } from '../evidence/sources/stage.ts'
 import { dataOf, persistFrames, TestCard } from '../support/cards/test-card.ts'
 import { filesBelow, ROOT } from '../support/source/sources.ts'
 import { TEST_FILES, testFile, testName } from '../support/source/test-files.ts'
@@ -478,6 +480,21 @@ const LINUX: readonly PageTable[] = [
   },
 ]
 
+const SHOWN: readonly PageTable[] = [
+  {
+    title: 'the page of the requirements says of each id what breaks it and who notices',
+    page: 'firmware/doc/requirements-shown.md',
+    head: '| id | in the source |',
+    rows: keyed(
+      IDS.map((id) => {
+        const { file, broken, test } = ROWS.find((row) => row.id === id) ?? {}
+        const names = [file, test].map((path) => (path === undefined ? '' : code(path)))
+        return [id, null, names[0]!, broken ?? '', names[1]!]
+      }),
+    ),
+  },
+]
+
 /** Every table that `node build.mjs doc` writes. */
 export const TABLES: readonly PageTable[] = [
   ...FIRMWARE,
@@ -486,6 +503,7 @@ export const TABLES: readonly PageTable[] = [
   ...EMULATOR,
   ...TESTS,
   ...LINUX,
+  ...SHOWN,
 ]
 
 /** A page as the sources want it. */

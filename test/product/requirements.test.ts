@@ -12,7 +12,7 @@ import { filesBelow, ROOT } from '../support/source/sources.ts'
 
 const FOLDER = 'firmware/doc'
 const PAGES = [
-  ...['requirements', 'requirements-sources', 'requirements-review'],
+  ...['requirements', 'requirements-sources', 'requirements-review', 'requirements-shown'],
   ...['crash-model', 'wire-format', 'glossary'],
 ].map((name) => `${FOLDER}/${name}.md`)
 

@@ -7,7 +7,8 @@
  * what happens inside `idle` is idle's. When the program ends, the file that PERDURE_STAGES names
  * gets one JSON object: of each stage the nanoseconds per frame, as the median over the turns of
  * the loop, so that a turn in which another program had the processor does not count; of idle,
- * which has few turns, the mean.
+ * which has few turns, the mean. `ring` is the median of the calls for no frame, all that is inside
+ * them with it: what the host rang for.
  */
 
 #include <poll.h>
@@ -42,6 +43,8 @@ enum { TURNS_MAX = 1 << 17 };
 static uint64_t spent[STAGES]; /* in this turn; of idle, in all */
 static double turns[STAGES][TURNS_MAX]; /* per frame */
 static unsigned turn_count, turn_frames;
+static double rings[TURNS_MAX]; /* calls of the firmware without a frame */
+static unsigned ring_count;
 static uint64_t frame_count;
 static uint64_t inner; /* what the stages inside the one that runs have taken */
 static int idle_depth;
@@ -134,14 +137,22 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 WRAP(ICRC_IN, uint32_t, icrc_flags, (const uint8_t *frame, uint32_t length), (frame, length))
 WRAP(ICRC_OUT, bool, icrc_fill, (uint8_t *frame, uint32_t length, uint32_t kind),
      (frame, length, kind))
-WRAP(JAVASCRIPT, double, engine_serve, (struct engine *engine, uint32_t count, double now_us),
-     (engine, count, now_us))
 WRAP(LISTS, uint32_t, machine_run, (struct machine *machine, double count), (machine, count))
 WRAP(CHECK_CODE, int, crypto_shorthash_siphashx24,
      (unsigned char *out, const unsigned char *in, unsigned long long length,
       const unsigned char *key),
      (out, in, length, key))
 WRAP(FENCE, int, memory_fence, (struct memory *memory), (memory))
+
+double __real_engine_serve(struct engine *engine, uint32_t count, double now_us);
+double __wrap_engine_serve(struct engine *engine, uint32_t count, double now_us);
+double __wrap_engine_serve(struct engine *engine, uint32_t count, double now_us) {
+  struct span span = begin();
+  double wanted = __real_engine_serve(engine, count, now_us);
+  if (count == 0 && ring_count < TURNS_MAX) rings[ring_count++] = (double)(ticks() - span.begun);
+  end(span, JAVASCRIPT);
+  return wanted;
+}
 
 void __real_memory_clean(struct memory *memory, uint64_t at, uint64_t length);
 void __wrap_memory_clean(struct memory *memory, uint64_t at, uint64_t length);
@@ -191,6 +202,7 @@ __attribute__((destructor)) static void tell(void) {
     double ns = i == RECEIVE || i == SEND ? value : value * each;
     fprintf(file, "%s\"%s\":%.0f", i == 0 ? "{" : ",", NAMES[i], ns);
   }
-  fputs("}\n", file);
+  qsort(rings, ring_count, sizeof rings[0], by_size);
+  fprintf(file, ",\"ring\":%.0f,\"rings\":%u}\n", rings[ring_count / 2] * each, ring_count);
   fclose(file);
 }

@@ -62,31 +62,48 @@ function ipv6Bytes(text: string): number[] {
   return [...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff])
 }
 
+/** Where a region lies: with the card, or in the host's persistent memory, as that is proven. */
+export type Place = RegionPlacement | 'host'
+
+const PLACES: readonly Place[] = [...PLACEMENTS, 'host']
+
 /** A region that RDMA-CM clients get at a port. */
 export interface PublishRequest {
   readonly bytes: number
   readonly port: number
   /** Every store into it that is acknowledged is durable. */
   readonly writePersist: boolean
+  readonly placement: Place
+}
+
+/** What the region at that port is called. */
+export function portName(port: number): string {
+  return `port-${port}`
 }
 
 /** What is said of a port whose region is registered write-persist. */
-const WRITE_PERSIST = ',write-persist'
+const WRITE_PERSIST = 'write-persist'
+const PUBLISH_FORMS =
+  'size@port or size@port,write-persist, the port 1 to 65535; behind it perhaps a placement: ' +
+  `,${PLACES.join(' ,')}`
 
-/** 'size@port[,write-persist]'; may be given several times. */
+/** 'size@port[,write-persist][,placement]'; may be given several times. */
 export function publishRequest(text: string, before: PublishRequest[] = []): PublishRequest[] {
-  const writePersist = text.endsWith(WRITE_PERSIST)
-  const [bytes = '', port = '', ...more] = (
-    writePersist ? text.slice(0, -WRITE_PERSIST.length) : text
-  ).split('@')
+  const [shape = '', ...words] = text.split(',')
+  const [bytes = '', port = '', ...more] = shape.split('@')
   const number = Number(port)
-  if (more.length > 0 || !/^\d+$/.test(port) || number < 1 || number > 65535) {
-    throw new InvalidArgumentError(`size@port or size@port${WRITE_PERSIST}, the port 1 to 65535`)
+  const places = words.filter((word) => word !== WRITE_PERSIST)
+  const placement = PLACES.find((one) => one === (places[0] ?? 'local'))
+  const writePersist = words.length > places.length
+  const isTwice = places.length > 1 || words.length > places.length + 1
+  const isPort = /^\d+$/.test(port) && number >= 1 && number <= 65535
+  if (more.length > 0 || !isPort || isTwice || placement === undefined) {
+    throw new InvalidArgumentError(PUBLISH_FORMS)
   }
   if (before.some((one) => one.port === number)) {
     throw new InvalidArgumentError(`port ${number} has a region already`)
   }
-  const request = { bytes: size(bytes), port: number, writePersist }
+  const request = { bytes: size(bytes), port: number, writePersist, placement }
   if (request.bytes === 0) throw new InvalidArgumentError('size: 1 byte or more')
   return [...before, request]
 }
@@ -162,12 +179,10 @@ export function memoryPieces(text: string): readonly MemoryPiece[] {
   throw new InvalidArgumentError(`bytes@at, as 256K@512K,128K@0: ${PIECES.give}`)
 }
 
-/** A region of the card, or in the persistent memory of its host: placed as that is proven. */
+/** A region of records, of the card or of its host. */
 export interface PlacedRequest extends Omit<RegionRequest, 'placement'> {
-  readonly placement: RegionPlacement | 'host'
+  readonly placement: Place
 }
-
-const PLACES: readonly PlacedRequest['placement'][] = [...PLACEMENTS, 'host']
 
 /** Instead of a placement: a pair region, which lies in the card's own NVDIMM. */
 const PAIR = 'pair'

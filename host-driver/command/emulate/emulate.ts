@@ -25,10 +25,11 @@ import {
   ipAddress,
   memoryPieces,
   memoryRequest,
-  type PlacedRequest,
+  type Place,
   partSize,
   persistentRequest,
   placedRegion,
+  portName,
   publishRequest,
   sharedMemory,
   smpAddress,
@@ -88,9 +89,9 @@ export function addEmulate(program: Command): void {
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option(
-      '--publish <size@port[,write-persist]>',
+      '--publish <size@port[,write-persist][,placement]>',
       'region for RDMA-CM clients; with write-persist each store is durable when it is ' +
-        'acknowledged; repeatable',
+        'acknowledged; placed as --region says it; repeatable',
       publishRequest,
     )
     .option('--size <bytes>', 'size of a part that is made, as 64M', partSize)
@@ -165,7 +166,7 @@ function isReached({ udp, netdev, host }: Options): boolean {
 
 /** Throws ArgumentError where options belong to a host that is not there. */
 function checkHost(options: Options): void {
-  const { host, hostMemory, memory, persistent, pieces, ddio, region } = options
+  const { host, hostMemory, memory, persistent, pieces, ddio, region, publish } = options
   if (hostMemory !== undefined && host === undefined) {
     throw new ArgumentError('--host-memory is of --host')
   }
@@ -177,7 +178,10 @@ function checkHost(options: Options): void {
     throw new ArgumentError('--ddio is of --persistent')
   }
   if (pieces !== undefined) checkPieces(pieces, persistent?.bytes)
-  for (const one of region ?? []) checkPlace(one, persistent !== undefined, ddio === true)
+  const ports = (publish ?? []).map(({ port, placement }) => ({ name: portName(port), placement }))
+  for (const one of [...(region ?? []), ...ports]) {
+    checkPlace(one, persistent !== undefined, ddio === true)
+  }
 }
 
 /** Throws ArgumentError where the memory has no such pieces. */
@@ -190,7 +194,11 @@ function checkPieces(pieces: readonly MemoryPiece[], memoryBytes?: number): void
 }
 
 /** Throws ArgumentError where the host has no such place. */
-function checkPlace({ name, placement }: PlacedRequest, hasHost: boolean, ddio: boolean): void {
+function checkPlace(
+  { name, placement }: { name: string; placement: Place },
+  hasHost: boolean,
+  ddio: boolean,
+): void {
   if (placement === 'local') return
   const what = `region '${name}' shall be in the host`
   if (!hasHost) throw new ArgumentError(`${what}: --persistent gives it room`)

@@ -33,7 +33,7 @@ import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
 import type { Wire } from '../../base/wire.ts'
 import { connect } from '../../connect.ts'
-import type { PartStatus, RegionInfo } from '../../control/part.ts'
+import type { PartStatus, RegionInfo, RegionPlacement } from '../../control/part.ts'
 import type { Dpu } from '../../dpu.ts'
 import { realTimeUs } from '../../frames/udp.ts'
 import { PcapWriter } from '../../way/pcap.ts'
@@ -42,14 +42,16 @@ import { sayReport } from '../base/report.ts'
 import { bytesText } from '../base/table.ts'
 import { notServing } from '../base/target.ts'
 import { FlashTarget } from '../flash/flash-target.ts'
-import type {
-  Address,
-  CardAddresses,
-  MemoryRequest,
-  PersistentRequest,
-  PlacedRequest,
-  PublishRequest,
-  SmpAddress,
+import {
+  type Address,
+  type CardAddresses,
+  type MemoryRequest,
+  type PersistentRequest,
+  type Place,
+  type PlacedRequest,
+  type PublishRequest,
+  portName,
+  type SmpAddress,
 } from './emulate-options.ts'
 import { HostInside } from './host-inside.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
@@ -397,10 +399,7 @@ export class Emulation {
     if (state === 'serving' || create) await this.inside?.prove(this.card)
     for (const name of remove) await dpu.remove(name)
     await this.provision(dpu, region)
-    for (const { bytes, port, writePersist } of publish) {
-      await dpu.provisionBytes({ name: nameOf(port), length: bytes, writePersist })
-      await dpu.publish({ name: nameOf(port), port })
-    }
+    await this.publish(dpu, publish)
   }
 
   /**
@@ -408,23 +407,38 @@ export class Emulation {
    * is proven stays as it is where it is there.
    */
   private async provision(dpu: Dpu, requests: readonly PlacedRequest[]): Promise<void> {
-    const there = await dpu.regions()
-    const proven = this.inside?.placement ?? null
+    const there = namesOf(await dpu.regions())
     for (const { placement, ...request } of requests) {
-      if (placement === 'local') await dpu.provision(request)
-      else if (placement === proven) await dpu.provision({ ...request, placement })
-      else if (placement === 'host' && proven !== null) {
-        const isThere = there.some(({ name }) => name === request.name)
-        if (!isThere) await dpu.provision({ ...request, placement: proven })
-      }
+      const place = this.placeNow(placement, there.has(request.name))
+      if (place !== null) await dpu.provision({ ...request, placement: place })
     }
+  }
+
+  /** Likewise regions of bytes; each that is there gets its port. */
+  private async publish(dpu: Dpu, requests: readonly PublishRequest[]): Promise<void> {
+    const there = namesOf(await dpu.regions())
+    for (const { bytes, port, writePersist, placement } of requests) {
+      const name = portName(port)
+      const place = this.placeNow(placement, there.has(name))
+      if (place !== null) {
+        await dpu.provisionBytes({ name, length: bytes, writePersist, placement: place })
+      }
+      if (place !== null || there.has(name)) await dpu.publish({ name, port })
+    }
+  }
+
+  /** Where a region is to be made now; null where it stays as it is. */
+  private placeNow(placement: Place, isThere: boolean): RegionPlacement | null {
+    const proven = this.inside?.placement ?? null
+    if (placement === 'local' || placement === proven) return placement
+    return placement === 'host' && !isThere ? proven : null
   }
 
   private async published(dpu: Dpu): Promise<Published[]> {
     const { publish = [] } = this.options
     const regions = await dpu.regions()
     return publish.flatMap(({ port }) => {
-      const region = regions.find(({ name }) => name === nameOf(port))
+      const region = regions.find(({ name }) => name === portName(port))
       return region === undefined ? [] : [{ port, region }]
     })
   }
@@ -466,7 +480,7 @@ export class Emulation {
     const bundle = this.bundleHash()
     if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
-      const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
+      const place = placeText(one)
       const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
       const pair = one.pair ? ', a pair region' : ''
       const serves = one.refuses === null ? '' : `, no writes (${one.refuses})`
@@ -475,7 +489,7 @@ export class Emulation {
     for (const { port, region } of published) {
       const kind = region.writePersist ? ', write-persist' : ''
       const length = bytesText(Number(region.length))
-      output.say(`  port ${port}: region '${region.name}', ${length}${kind}`)
+      output.say(`  port ${port}: region '${region.name}', ${length}${kind}${placeText(region)}`)
     }
     const { memory } = this.options
     if (memory !== undefined) {
@@ -636,8 +650,13 @@ function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): Fil
   return new FilePortEnd({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
 }
 
-function nameOf(port: number): string {
-  return `port-${port}`
+function namesOf(regions: readonly RegionInfo[]): Set<string> {
+  return new Set(regions.map(({ name }) => name))
+}
+
+/** Where it lies, unless that is the card itself. */
+function placeText({ placement }: RegionInfo): string {
+  return placement === 'local' ? '' : `, in the host's memory, ${placement}`
 }
 
 function hostText(host: string): string {

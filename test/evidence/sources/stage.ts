@@ -19,7 +19,7 @@ import { runTitles } from './run.ts'
 const MISSING_ONCE = Array.from({ length: 14 }, (_, i) => `S1-M${i + 1}`)
 
 /** Every id that is to have a row. */
-const IDS: readonly string[] = [...BEHAVIOURS, ...MISSING_ONCE]
+export const IDS: readonly string[] = [...BEHAVIOURS, ...MISSING_ONCE]
 
 /** Of every so many rows one is played in the short cut. */
 const CUT_STEP = 10

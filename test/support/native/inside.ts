@@ -53,9 +53,10 @@ export class Inside {
     return new Inside(await startDuty(program, folder, bytes, other.served), other.served)
   }
 
-  /** Runs so many records, numbered on from the last ones. */
-  async run(count: number, burst: number): Promise<InsideResult> {
-    const { frame } = this.served
+  /** Runs so many records, numbered on from the last ones; all of them with guards, or none. */
+  async run(count: number, burst: number, hasGuards = false): Promise<InsideResult> {
+    const { served } = this
+    const frame = hasGuards ? served.guarded : served.frame
     const order = Buffer.alloc(ORDER_HEADER.length + 4 * ORDER_WORDS)
     ORDER_HEADER.copy(order)
     const words = [count, burst, this.psn, this.operation, SLOTS, frame.length]

@@ -10,6 +10,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
+import { guardOf } from '../../../boards/software/guard.ts'
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
@@ -19,6 +20,7 @@ import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import {
   callOf,
   dataOf,
+  type PersistOptions,
   persistFrames,
   regionOf,
   sentOf,
@@ -198,6 +200,8 @@ export interface Served {
   readonly qp: TestPeer
   /** A WRITE_PERSIST Only of that client, from which a load makes all others. */
   readonly frame: Uint8Array
+  /** The same, with the guard of its data (S1-M1). */
+  readonly guarded: Uint8Array
 }
 
 /** Starts it on a new part in that folder; `more` are lines of its configuration. */
@@ -226,9 +230,12 @@ export async function startPerdured(
   const running = await start(perdured, ['--config', config], env)
   try {
     const { region, qp } = await provision(running.port, bytes)
+    const data = dataOf(bytes, 1)
     // Of a copy, so that the first PSN is the load's.
-    const frame = persistFrames({ ...qp }, region, 0, dataOf(bytes, 1))[0]!
-    return { running, region, qp, frame }
+    const recordOf = (options: PersistOptions): Uint8Array =>
+      persistFrames({ ...qp }, region, 0, data, options)[0]!
+    const guarded = recordOf({ guard: guardOf(data) })
+    return { running, region, qp, frame: recordOf({}), guarded }
   } catch (error) {
     await running.close()
     throw error

@@ -23,6 +23,8 @@ const PAIR_TEST = 'test/firmware/placement/pair.test.ts'
 const METER = 'firmware/residency/meter.ts'
 const PLACEMENT_PIECES_TEST = 'test/firmware/placement/placement-pieces.test.ts'
 const QUEUES_TRUST_TEST = 'test/firmware/host/queues-trust.test.ts'
+const TRACE = 'host-driver/command/emulate/trace.ts'
+const TRACE_TEST = 'test/command/trace.test.ts'
 const TRUST = 'firmware/queues/pass.ts'
 const TRANSLATION = 'firmware/medium/translation.ts'
 const WHICH_COPY_TEST = 'test/firmware/commit/which-copy.test.ts'
@@ -146,5 +148,14 @@ export const MISSING: readonly Row[] = [
     replace: 'if (shared !== null) return DMA_SPACE',
     test: ON_DEMAND_SHARED_TEST,
     title: 'every length and alignment around page edges, MTU',
+  },
+  {
+    id: 'S1-M14',
+    broken: 'the trace does not say whether writes go past the caches',
+    file: TRACE,
+    find: "const way = cached ? ', into the caches' : ', past the caches'",
+    replace: "const way = cached ? '' : ''",
+    test: TRACE_TEST,
+    title: 'S1-M14: what is written to the host says by which flow: ',
   },
 ]

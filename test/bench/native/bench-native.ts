@@ -2,7 +2,8 @@
  * `npm run bench:native [-- --json] [--seconds N] [--long] [--against CHECKOUT]`: perdured against
  * a C program of the same duty (`boards/linux/bench/duty.c`), in one run: first with a link that
  * costs nothing (bench-inside.ts), then over the same packet path; beside them a plain echo in C,
- * the floor of the path.
+ * the floor of the path. Between the two stands what a guard costs (bench-guards.ts) and what a
+ * trusted doorbell saves (bench-rings.ts), both on perdured alone.
  *
  * Method of the path: a load in C sends records over UDP and checks every acknowledgement. The
  * three servers take turns, round by round, and a ratio is the median over the rounds of that of
@@ -22,16 +23,18 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type BenchPrograms, compileBench } from '../../boards/linux/bench/compile.ts'
-import type { RuntimeOptions } from '../../boards/linux/compile.ts'
-import { PROFILE, ROOT } from '../../boards/linux/engine.ts'
-import { mergeProfiles } from '../../boards/linux/profile.ts'
-import { Trouble } from '../../boards/tools/debian/programs.ts'
-import { hasHelped } from '../support/bench/bench-arguments.ts'
-import { median, text } from '../support/bench/table.ts'
-import { ask, type Counts, type LoadResult, Rig } from '../support/native/rig.ts'
-import { useCard } from '../support/native/usage.ts'
+import { type BenchPrograms, compileBench } from '../../../boards/linux/bench/compile.ts'
+import type { RuntimeOptions } from '../../../boards/linux/compile.ts'
+import { PROFILE, ROOT } from '../../../boards/linux/engine.ts'
+import { mergeProfiles } from '../../../boards/linux/profile.ts'
+import { Trouble } from '../../../boards/tools/debian/programs.ts'
+import { hasHelped } from '../../support/bench/bench-arguments.ts'
+import { median, text } from '../../support/bench/table.ts'
+import { ask, type Counts, type LoadResult, Rig } from '../../support/native/rig.ts'
+import { useCard } from '../../support/native/usage.ts'
+import { benchGuards, guardTable } from './bench-guards.ts'
 import { benchInside, insideTable } from './bench-inside.ts'
+import { benchRings, ringTable, type StagesTold } from './bench-rings.ts'
 
 const ROUNDS = 9
 
@@ -152,7 +155,8 @@ async function stagesOf(
   const records = burst === 1 ? 5000 : 100_000
   await rig.load(0, records, burst, window)
   await rig.close()
-  return { bytes, burst, ns: JSON.parse(readFileSync(file, 'utf8')) as Record<string, number> }
+  const { ring: _, rings: __, ...ns } = JSON.parse(readFileSync(file, 'utf8')) as StagesTold
+  return { bytes, burst, ns }
 }
 
 interface Flatness {
@@ -265,6 +269,8 @@ async function bench(
   say: (line: string) => void,
 ): Promise<boolean> {
   const inside = await benchInside(programs, folder, { seconds, against }, say)
+  const guards = await benchGuards(programs, folder, seconds, say)
+  const rings = await benchRings(programs, folder, say)
   const rows: Measured[] = []
   const stages: Stages[] = []
   for (const one of CASES) {
@@ -275,15 +281,18 @@ async function bench(
   const heap = await flatness(programs, folder, long ? 10_000_000 : 500_000)
   const parts = [
     text(insideTable(inside)),
+    text(guardTable(guards)),
+    text(ringTable(rings)),
     text(rowsTable(rows)),
     `ns per record\n${text(stagesTable(stages))}`,
   ]
   const out = json
-    ? JSON.stringify({ level: '2of2', inside, rows, stages, heap }, null, 2)
+    ? JSON.stringify({ level: '2of2', inside, guards, rings, rows, stages, heap }, null, 2)
     : [...parts, heapLine(heap)].join('\n\n')
   process.stdout.write(`${out}\n`)
   return (
-    [...inside, ...rows].every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+    [...inside, ...guards, ...rings, ...rows].every(({ holds }) => holds) &&
+    heap.heapAfter <= heap.heapBefore * 1.001
   )
 }
 

@@ -14,12 +14,12 @@
 
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import type { BenchPrograms } from '../../boards/linux/bench/compile.ts'
-import { ROOT } from '../../boards/linux/engine.ts'
-import { Trouble } from '../../boards/tools/debian/programs.ts'
-import { median } from '../support/bench/table.ts'
-import { Inside } from '../support/native/inside.ts'
-import { type Build, buildOf } from '../support/native/rig.ts'
+import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
+import { ROOT } from '../../../boards/linux/engine.ts'
+import { Trouble } from '../../../boards/tools/debian/programs.ts'
+import { median } from '../../support/bench/table.ts'
+import { Inside } from '../../support/native/inside.ts'
+import { type Build, buildOf } from '../../support/native/rig.ts'
 
 const ROUNDS = 9
 
