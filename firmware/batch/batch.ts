@@ -309,7 +309,7 @@ export function enterFault(
   return batch.members === null ? BATCH_ROOM : PASS
 }
 
-/** The next member goes to that slot. BATCH_FIELDS where another does; BATCH_REGION if no record. */
+/** The next member goes to that slot. BATCH_FIELDS if another does; BATCH_REGION if no record. */
 export function enterSlot(batch: Batch, region: Region, slot: number): Fault {
   if (region.kind !== KIND_RECORDS) return BATCH_REGION
   const place = placeOf(batch, region)

@@ -183,8 +183,8 @@ export function noteDoubt(notices: BatchNotices, { region }: GroupItem): void {
 }
 
 /**
- * The burst is over, or goes on in another region: what was added up of it waits to be told. `all` records of its batch are
- * durable; `status` is that of its first record that was refused, or 0.
+ * The burst is over, or goes on in another region: what was added up of it waits to be told. `all`
+ * records of its batch are durable; `status` is that of its first record that was refused, or 0.
  */
 export function noteBurstEnd(
   notices: BatchNotices,

@@ -49,8 +49,8 @@
  *
  * Plain bytes of a batch (S1-M9) are one copy without a lane: stored in stage 1, known by their
  *   operation from stage 2 on, and acknowledged behind F3, as they are durable behind F2. A cut
- *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or before
- *   them, is in another group (engine/admit.ts).
+ *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or
+ *   before them, is in another group (engine/admit.ts).
  *
  * A record with a guard (S1-M1) is compared with it first of all, by the list itself: one that does
  *   not agree fails before its lane is stored, is refused like one whose lane the medium refuses,

@@ -12,7 +12,7 @@ import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_LOCAL } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { type BatchRecord, IN_ORDER, upTo } from './batch-card.ts'
+import type { BatchRecord } from './batch-card.ts'
 import { believe } from './placed.ts'
 import { dataOf, TestCard, type TestPeer, type TestRegion } from './test-card.ts'
 
@@ -24,7 +24,7 @@ const HOST_BYTES = 1 << 19
 /** Who sends: that of `TestCard.connect`. */
 const CLIENT = 7
 
-export interface MixedOptions {
+interface MixedOptions {
   readonly mtu?: number
   /** The memory of its host, past whose caches the regions lie; they are the card's own unless. */
   readonly host?: HostMemory | null
@@ -33,7 +33,7 @@ export interface MixedOptions {
   readonly partBytes?: number
 }
 
-/** What stands at a place: what a test wrote first, or then; neither, or nothing that is served. */
+/** What stands at a place: what was written first, or then; neither, or nothing that is served. */
 export type Stands = 'old' | 'new' | 'other' | 'lost'
 
 export class MixedCard {
@@ -56,7 +56,7 @@ export class MixedCard {
       })
     this.card = new TestCard(part ?? partBytes, { start, host })
     if (part === null) this.card.format()
-    if (host !== null) believe(this.card, PLACEMENT_BYPASS)
+    if (host?.link.up === true) believe(this.card, PLACEMENT_BYPASS)
     if (part === null) this.provision()
     this.area = this.card.open('area')
     this.first = this.card.open('first')
@@ -164,25 +164,4 @@ export function figureOf(one: MixedCard, seed = 0): BatchRecord[] {
     one.bytes(1000, dataOf(5000, seed + 4)),
     one.record(one.first, 4, dataOf(64, seed + 5)),
   ]
-}
-
-/**
- * What is wrong with what a batch has left, or null: a record that is neither old nor new; in order,
- * a member that is there behind one that is not, or was begun.
- */
-export function badLeft(
-  members: readonly BatchRecord[],
-  stand: readonly Stands[],
-  condition: number,
-): string | null {
-  for (const [i, member] of members.entries()) {
-    if (stand[i] === 'lost') return `member ${i} is lost`
-    if (stand[i] === 'other' && !isBytes(member)) return `record ${i} is torn`
-  }
-  if (condition !== IN_ORDER) return null
-  const open = stand.findIndex((one) => one !== 'new')
-  const behind = open < 0 ? [] : upTo(stand.length, open + 1)
-  // What has no length is always there.
-  const touched = behind.filter((i) => stand[i] !== 'old' && members[i]!.data.length > 0)
-  return touched.length === 0 ? null : `${touched} stored behind ${open}, which is not there`
 }
