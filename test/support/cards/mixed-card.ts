@@ -44,6 +44,7 @@ export class MixedCard {
   readonly second: TestRegion
   readonly qp: TestPeer
   private readonly options: MixedOptions
+  private reader: TestPeer | null = null
 
   /** On a new part, or as that one is found. */
   constructor(part: Nvdimm | null = null, options: MixedOptions = {}) {
@@ -127,10 +128,11 @@ export class MixedCard {
 
   /** The members, each record of which expects the sequence that its slot has. */
   expecting(members: readonly BatchRecord[]): BatchRecord[] {
+    this.reader ??= this.card.connect()
+    const { reader } = this
     return members.map((member) => {
       if (isBytes(member)) return member
-      const qp = this.card.connect()
-      const header = this.card.read(qp, this.regionOf(member), member.slot, VIEW_SETTLED, 64)!
+      const header = this.card.read(reader, this.regionOf(member), member.slot, VIEW_SETTLED, 64)!
       return { ...member, expect: new DataView(header.buffer).getBigUint64(32, true) }
     })
   }
