@@ -9,21 +9,31 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import {
+  CUT_STRATEGIES,
+  type CutChoice,
+  cut as cutPart,
+} from '../../../boards/emulator/medium/power-cut.ts'
+import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import { HOST_SPACE, NVDIMM_SPACE } from '../../../firmware/board/hal.ts'
 import { PLACEMENT_BYPASS, slotAddress } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { IN_ORDER, upTo } from '../../support/cards/batch-card.ts'
 import { atFence } from '../../support/cards/fences.ts'
 import type { MixedCard } from '../../support/cards/mixed-card.ts'
-import { cardOn, inTurn, MixedStart } from '../../support/cards/mixed-start.ts'
-import { believe } from '../../support/cards/placed.ts'
+import { cardOn, hostOf, inTurn, MixedStart } from '../../support/cards/mixed-start.ts'
+import { believe, SEED } from '../../support/cards/placed.ts'
 import {
   ackStatuses,
   dataOf,
   persistFrames,
+  TestCard,
   withPassingCards,
 } from '../../support/cards/test-card.ts'
 import { LANES_AT, LINE_BYTES } from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const COUNT = 3
 /** Which lanes say B: a bit each. */
@@ -66,11 +76,15 @@ function cutBeforeF3(start: MixedStart): Cut {
   return cut!
 }
 
-/** One image that a cut may leave: of both memories, and its name. */
-interface Image {
-  readonly name: string
+/** What both memories hold. */
+interface Left {
   readonly content: Uint8Array
   readonly hosted: Uint8Array | null
+}
+
+/** One image that a cut may leave: of both memories, and its name. */
+interface Image extends Left {
+  readonly name: string
 }
 
 /** What the cut has left where the lanes of that subset say B. */
@@ -113,7 +127,50 @@ describe.each([
       })
     }
   })
+
+  test('S1-M9, X-5, P1-26: a start that is cut at every command decides the same', THOROUGH, () => {
+    const cut = cutBeforeF3(start)
+    let cuts = 0
+    for (const image of imagesOf(cut)) {
+      for (let command = 0, isOver = false; !isOver; command++) {
+        withPassingCards(() => {
+          const strategy = CUT_STRATEGIES[command % CUT_STRATEGIES.length]!
+          const choice = { random: new Random(SEED + command), strategy }
+          const left = startCut(image, command, choice)
+          isOver = left === null
+          if (left === null) return
+          const name = `${image.name}, start cut before command ${command}, ${strategy}`
+          expect(start.badLeft(cardOn(left.content, left.hosted)), name).toBe(null)
+          cuts += 1
+        })
+      }
+    }
+    expect(cuts).toBeGreaterThan(200)
+  })
 })
+
+/** What a start leaves that is cut at that command, or null if it has fewer. */
+function startCut({ content, hosted }: Image, command: number, choice: CutChoice): Left | null {
+  const part = new Nvdimm({ bytes: content.length, content: content.slice() })
+  const host = hosted === null ? null : hostOf(hosted)
+  const card = new TestCard(part, {
+    host,
+    start: (machine) => {
+      machine.armCut(command)
+      return bootDirect(machine)
+    },
+  })
+  try {
+    if (!card.machine.dead && host !== null) believe(card, PLACEMENT_BYPASS)
+  } catch (error) {
+    // A card without power answers no call.
+    if (!card.machine.dead) throw error
+  }
+  if (!card.machine.dead) return null
+  host?.powerCut(choice)
+  cutPart(part, choice)
+  return { content: part.durable.slice(), hosted: host?.part.durable.slice() ?? null }
+}
 
 test('S1-M9, X-5, P1-11: nor where the medium does not let some go back', () => {
   const start = new MixedStart(inTurn, IN_ORDER, false)

@@ -140,7 +140,8 @@ export function cardOn(
   return new MixedCard(part, { host })
 }
 
-function hostOf(content: Uint8Array): HostMemory {
+/** The memory of a host that holds that. */
+export function hostOf(content: Uint8Array): HostMemory {
   const host = mixedHost()
   host.part.live.set(content)
   host.part.durable.set(content)
