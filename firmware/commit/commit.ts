@@ -543,7 +543,7 @@ function predecessorOf(commit: Commit, i: number): GroupItem | null {
 }
 
 /** Is it plain bytes of a batch, and no record? */
-export function isBytes({ region }: GroupItem): boolean {
+function isBytes({ region }: GroupItem): boolean {
   return region.kind === KIND_BYTES
 }
 

@@ -227,7 +227,7 @@ describe('what a batch names ends while it is collected', () => {
     }
   })
 
-  test('S1-M9: a key is taken back: what came before it is stored, what comes behind is not', () => {
+  test('S1-M9: a key is taken back: what came before it is stored, and nothing else', () => {
     const one = new MixedCard()
     const members = figureOf(one)
     const operation = one.qp.operation + 1
