@@ -485,8 +485,8 @@ function sharedFate(recovery: Recovery, region: Region, before: Fate, intent: In
 }
 
 /**
- * What becomes of a record that waits undecided, with that one before it, which waits, too, and is
- * judged here without being touched.
+ * What becomes of a record of that region which waits undecided, with that one before it, which
+ * waits, too, and is judged here without being touched.
  */
 export function judgeBefore(
   recovery: Recovery,
@@ -495,7 +495,8 @@ export function judgeBefore(
   phase: number,
   intent: Intent,
 ): Fate {
-  const outcome = judgeAlone(recovery, region, before.record, phase, before)
+  const other = findRegionById(recovery.regions, before.regionId)!
+  const outcome = judgeAlone(recovery, other, before.record, phase, before)
   return sharedFate(recovery, region, fateOf(recovery, phase, outcome, before), intent)
 }
 
@@ -635,12 +636,15 @@ function fateByFirst(recovery: Recovery, region: Region, intent: Intent): Fate {
  */
 function keepChain(recovery: Recovery, chain: Chain, last: number): void {
   const { intents, fates } = chain
+  const { regions, superblock, unsettled } = recovery
   let lane = last
   while (lane >= 0) {
     const intent = intents[lane]!
     recovery.keptLanes[lane] = 1
     recovery.takenBack[lane] = intent
-    recovery.unsettled[lane] = intent
+    unsettled[lane] = intent
+    // Each may be of another region, which takes no writes either.
+    deriveUnsettled(superblock, unsettled, findRegionById(regions, intent.regionId)!)
     const before = laneBefore(intents, lane, intent)
     lane = before >= 0 && fates[before] === GOES_BACK ? before : -1
   }

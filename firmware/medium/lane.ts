@@ -149,12 +149,14 @@ export function readIntent(into: Intent, words: Int32Array, at: number): void {
   into.operationHigh = words[w + OPERATION_HIGH]! >>> 0
 }
 
-/** Is `before` the record of that region whose operation comes right before that of `intent`? */
+/**
+ * Is `before` the record whose operation comes right before that of `intent`? It may be one of
+ * another region (S1-M9): operations are numbered by client.
+ */
 export function isPredecessor(before: Intent, intent: Intent): boolean {
   const next = (before.operationLow + 1) | 0
   const high = next === 0 ? before.operationHigh + 1 : before.operationHigh
   return (
-    before.regionId === intent.regionId &&
     (before.clientLow | 0) === (intent.clientLow | 0) &&
     (before.clientHigh | 0) === (intent.clientHigh | 0) &&
     next === (intent.operationLow | 0) &&

@@ -64,6 +64,11 @@ function decideLane(state: MemoryState & CommitState, lane: number): void {
   const region = intent === null ? null : shownRegionOf(state, lane)
   if (region === null) return
   const before = laneBefore(commit.pending, lane, intent!)
+  // Its region was removed, and with it what this one must not outlive.
+  if (before < 0) {
+    decide(commit, lane, false)
+    return
+  }
   if (commit.undecided[before] !== null) return
   const other = commit.pending[before]!
   const fate = judgeBefore(recovery, region, other, commit.phases[before]!, intent!)

@@ -144,7 +144,9 @@ test('X-5: of two intents one comes right before the other, over the ends of its
       clientLow: before.clientLow | 0,
     }
     expect(isPredecessor(signed, after)).toBe(true)
-    const names = ['regionId', 'clientLow', 'clientHigh', 'operationLow', 'operationHigh'] as const
+    // A batch goes to several regions (S1-M9).
+    expect(isPredecessor({ ...before, regionId: before.regionId ^ 1 }, after)).toBe(true)
+    const names = ['clientLow', 'clientHigh', 'operationLow', 'operationHigh'] as const
     for (const name of names) {
       const other = { ...after, [name]: (after[name] ^ (1 << random.below(16))) >>> 0 }
       expect(isPredecessor(before, other), name).toBe(false)
