@@ -6,6 +6,7 @@
  * refused whole, or not complete, may be in any of them.
  */
 
+import { Random } from '../../../../boards/emulator/base/random.ts'
 import {
   BATCH_TIMEOUT_US,
   STAGING_BUFFERS,
@@ -20,16 +21,28 @@ import {
   EXPECT,
   IN_ORDER,
   INDEPENDENT,
+  type Status,
   sequenceOf,
   statuses,
 } from '../../../support/cards/batch-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame } from '../../../support/cards/test-card.ts'
+import { figureOf, type MixedCard } from '../../../support/cards/mixed-card.ts'
+import { inTurn, MixedStart } from '../../../support/cards/mixed-start.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  withPassingCards,
+} from '../../../support/cards/test-card.ts'
 import { sameBytes } from '../../../support/judges/oracle.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'
 
 const SLOTS = 64
 const LENGTH = 48
+
+/** Cuts before each command, each of which leaves something else. */
+const ROUNDS = 8
 
 function setting(mtu = 4096): BatchSetting {
   return batchSetting({ slots: SLOTS, capacity: 1024 }, mtu)
@@ -112,6 +125,35 @@ function ordered(): string | null {
   if (status?.durable.join() !== '0,1') return `in order, durable are ${status?.durable}`
   const slots = written(one, [3, 4, 5])
   return slots.length === 0 ? null : `slot ${slots[0]} is written behind one that was refused`
+}
+
+/** In order, over several regions and plain bytes: at any cut what is there comes first. */
+function orderedOver(): string | null {
+  for (const shape of [inTurn, figureOf]) {
+    const start = new MixedStart(shape, IN_ORDER, false)
+    for (let command = 0, isOver = false; !isOver; command++) {
+      for (let round = 0; round < ROUNDS; round++) {
+        const one = start.begin()
+        one.card.machine.armCut(command)
+        const said = statuses(one.card.serve(...start.frames(one)))
+        isOver = !one.card.machine.dead
+        const random = new Random(ROUNDS * command + round)
+        const wrong = withPassingCards(() =>
+          wrongAfter(start, one.after({ random, strategy: 'half' }), said),
+        )
+        if (wrong !== null) return `cut before command ${command}, round ${round}: ${wrong}`
+      }
+    }
+  }
+  return null
+}
+
+/** What is wrong with what a cut has left, of which that was said. */
+function wrongAfter(start: MixedStart, again: MixedCard, said: readonly Status[]): string | null {
+  const stand = start.stand(again)
+  const gone = said.flatMap(({ durable }) => durable).find((i) => stand[i] !== 'new')
+  if (gone !== undefined) return `member ${gone} was called durable: ${stand}`
+  return start.badLeft(again, stand)
 }
 
 /** A record is accepted only where its slot holds the sequence that it names. */
@@ -221,6 +263,7 @@ export const BATCHES: Readonly<Record<string, Play>> = {
   'a batch that contradicts itself': () => firstOf(...REFUSED),
   'the bitmap': bitmap,
   'a batch in order': ordered,
+  'a batch in order over regions': orderedOver,
   'a batch that expects': expected,
   'a batch again': twice,
   'a READ behind a batch': behind,

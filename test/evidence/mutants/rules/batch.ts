@@ -114,6 +114,24 @@ const MIXED: readonly Mutant[] = [
     replace: '  if (length > 0) copy(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length)\n',
     killer: simulate('mixed 1-2'),
   },
+  {
+    id: 'bytes-beside-their-batch',
+    rule: 'X-5: in order, plain bytes are stored when what comes before them is durable',
+    file: ADMIT,
+    find: '(batch === null || region.kind !== KIND_BYTES || batch.pending === 0) return false',
+    replace: '(batch === null || region.kind !== KIND_BYTES || batch.pending >= 0) return false',
+    killer: directed('a batch in order over regions'),
+  },
+  {
+    id: 'order-ends-with-the-region',
+    rule: 'X-5: a record must not outlive the one before it, of whatever region that is',
+    file: 'firmware/medium/lane.ts',
+    find: '    (high | 0) === (intent.operationHigh | 0)\n',
+    replace:
+      '    (high | 0) === (intent.operationHigh | 0) &&\n' +
+      '    before.regionId === intent.regionId\n',
+    killer: directed('a batch in order over regions'),
+  },
 ]
 
 const STATUS: readonly Mutant[] = [
