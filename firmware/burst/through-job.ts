@@ -12,7 +12,7 @@ import { blankItem, type GroupItem } from '../commit/commit.ts'
 import { type ClientId, isNamed } from '../commit/operations.ts'
 import type { Intent } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
-import type { QueuePair } from '../transport/queue-pair.ts'
+import { ANY_JOB, type QueuePair } from '../transport/queue-pair.ts'
 
 export const FREE = 0
 export const WAITING = 1
@@ -53,6 +53,8 @@ export interface Job {
   slot: number
   /** Since when it waits for an agent, µs; -1 while nobody has looked at the clock. */
   sinceUs: number
+  /** Since when there is something for it to do, µs; -1 while nobody has looked at the clock. */
+  begunUs: number
   /** The requester knows the outcome. */
   told: boolean
   /** Of a record of a batch: the sequence that its slot must hold when its turn comes. */
@@ -87,6 +89,7 @@ function createJob(i: number, anyRegion: Region): Job {
     kept: false,
     slot: 0,
     sinceUs: -1,
+    begunUs: -1,
     told: false,
     expects: false,
     expectHigh: 0,
@@ -101,6 +104,23 @@ function createJob(i: number, anyRegion: Region): Job {
 export function isOnRecord(job: Job): boolean {
   if (job.state === ENDED) return job.hidden > 0
   return job.state !== FREE && job.state !== FORM && job.state !== BYTES
+}
+
+/**
+ * After what time a request comes again that waits for the job of that order, or for ANY_JOB, µs:
+ * a quarter of what it has taken so far, of any the oldest. So what waits finds it done at the
+ * latest a quarter later than it was, and comes the less often, the longer the host's CPU takes.
+ * Infinity where there is no such job.
+ */
+export function comesAgainUs(jobs: readonly Job[], waitsFor: number, now: number): number {
+  let takenUs = -1
+  for (let i = 0; i < jobs.length; i++) {
+    const { state, order, begunUs } = jobs[i]!
+    if (state === FREE || state === ENDED) continue
+    if (waitsFor !== ANY_JOB && waitsFor !== order) continue
+    takenUs = Math.max(takenUs, begunUs < 0 ? 0 : now - begunUs)
+  }
+  return takenUs < 0 ? Infinity : takenUs / 4
 }
 
 /**

@@ -137,7 +137,7 @@ import {
 } from '../medium/superblock.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import type { Ask } from '../transport/message.ts'
-import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
+import { ANY_JOB, type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import {
   askFlush,
   endAgent,
@@ -169,7 +169,7 @@ const NO_OPERATION: Pick<Intent, 'operationHigh' | 'operationLow'> = {
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
  * before its first packet is. NOT_READY while every job has a record (P2-25).
  */
-export function throughReady(state: ThroughState): Fault {
+export function throughReady(state: ThroughState, qp: QueuePair): Fault {
   const { jobs } = state.through
   let busy = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
@@ -177,7 +177,13 @@ export function throughReady(state: ThroughState): Fault {
     if (job.state === FREE) return PASS
     if (job.state !== ENDED) busy = true
   }
-  return busy ? NOT_READY : PASS
+  return busy ? waitForJobs(qp) : PASS
+}
+
+/** The request comes again when jobs may have ended: NOT_READY. */
+export function waitForJobs({ cached }: QueuePair): Fault {
+  cached.waitsFor = ANY_JOB
+  return NOT_READY
 }
 
 /** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS or STAGING. */
@@ -249,7 +255,7 @@ export function acceptBytes(
 function waitFor({ cached }: QueuePair, job: Job): void {
   cached.outcome = NOT_READY
   cached.order = job.order
-  cached.isNew = true
+  cached.waitsFor = job.order
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */
@@ -279,6 +285,7 @@ function beginJob(through: Through, job: Job, state: number): void {
   job.begun = 0
   job.asked = 0
   job.sinceUs = -1
+  job.begunUs = -1
   job.hidden = 0
 }
 
@@ -290,7 +297,7 @@ export function writtenBy(through: Through, i: number, region: Region): number {
 }
 
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
-export function serveThrough(state: RecordContext): number {
+export function serveThrough(state: RecordContext, now: number): number {
   const { through } = state
   const { agent } = through
   if (!through.live && !agent.attached) return 0
@@ -302,6 +309,7 @@ export function serveThrough(state: RecordContext): number {
     const job = through.jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
     through.live = true
+    if (job.begunUs < 0) job.begunUs = now
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
     if (closed !== PASS) giveUpJob(state, job, closed)
     else if (advanceJob(state, job)) wanted = 1

@@ -57,7 +57,8 @@ export function awaited(
 ): Fault {
   if (cached.psn !== psn || cached.asks !== asks) return UNASKED
   if (cached.start !== start || cached.end !== end) return UNASKED
-  if (cached.outcome !== NOT_READY && cached.outcome !== UNASKED) cached.psn = -1
+  if (cached.outcome === NOT_READY) cached.waitsFor = cached.order
+  else if (cached.outcome !== UNASKED) cached.psn = -1
   return cached.outcome
 }
 
@@ -70,13 +71,14 @@ export function isAwaited({ cached }: QueuePair, psn: number, asks: number, at: 
 /** From now on that request is awaited: a job has it (`taken`), or is to have it (STAGING). */
 export function awaitJob(
   state: ThroughState,
-  { cached }: QueuePair,
+  qp: QueuePair,
   psn: number,
   asks: number,
   start: number,
   end: number,
   taken: Fault,
 ): Fault {
+  const { cached } = qp
   if (taken !== PASS && taken !== STAGING && taken !== NOT_READY) return taken
   cached.psn = psn
   cached.asks = asks
@@ -86,7 +88,7 @@ export function awaitJob(
   cached.outcome = UNASKED
   cached.order = 0
   // The next time there may be a job, unless none has anything to do before the next start.
-  return taken === STAGING && throughReady(state) === PASS ? NOT_DURABLE : NOT_READY
+  return taken === STAGING && throughReady(state, qp) === PASS ? NOT_DURABLE : NOT_READY
 }
 
 /** Stores `length` bytes into the caches, on behalf of that PSN; they are as yet with nobody. */

@@ -18,6 +18,7 @@ import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
+import { RNR_TIMER_US } from '../../../firmware/wire/aeth.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -69,8 +70,9 @@ import {
 } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
-/** RNR NAK with timer code 12, 0.64 ms. */
-const RNR_NAK = 0x2c
+/** RNR NAKs with timer codes 2 and 12: 0.02 and 0.64 ms. */
+const RNR_SOON = 0x22
+const RNR_LATEST = 0x2c
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
 const STATUS_NO_AGENT = 0x91
@@ -140,12 +142,12 @@ describe('a record through the host’s caches', () => {
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     const [send] = sendFrames(qp, dataOf(8, 1), { solicited: true })
-    expect(card.serve(send!).map(({ syndrome }) => syndrome)).toEqual([0x2c])
+    expect(card.serve(send!).map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
     expect(card.serve(send!).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
     const flush = flushFrame(qp, region)
-    expect(card.serve(flush).map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    expect(card.serve(flush).map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     work(card, made.agent!)
     expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
   })
@@ -294,13 +296,45 @@ describe('P2-17, P2-25: receives', () => {
     const naks = sent.filter(
       ({ opcode, syndrome }) => opcode === RC_ACKNOWLEDGE && syndrome !== ACK,
     )
-    expect(naks.map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    expect(naks.map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     const durable = (from: readonly Sent[]): number =>
       acks(from).filter(({ status }) => status === DURABLE).length
     const first = [...sent, ...sentWhileWorking(made), ...sentWhileWorking(made)]
     expect(durable(first)).toBe(THROUGH_JOBS)
     const again = card.serve(...frames.slice(THROUGH_JOBS).flat())
     expect(durable([...again, ...sentWhileWorking(made)])).toBe(3)
+  })
+
+  test('P2-25: an RNR NAK asks for a quarter of what the oldest job has taken so far', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    const frames = Array.from({ length: THROUGH_JOBS + 1 }, (_, i) =>
+      persistFrames(qp, region, i % 2, dataOf(64, i)),
+    ).flat()
+    const began = card.now + 10
+    card.serve(...frames)
+    const again = (): number => card.serve(frames.at(-1)!).at(-1)!.syndrome!
+    let before = RNR_SOON
+    for (const us of [20, 90, 120, 400, 1000, 2000, 3000, 100_000]) {
+      card.now = began + us - 10
+      const syndrome = again()
+      expect(syndrome & 0xe0).toBe(0x20)
+      // That time, or the next one below it, from 0.02 ms to 0.64 ms.
+      const code = syndrome & 0x1f
+      expect(RNR_TIMER_US[code]!).toBeLessThanOrEqual(Math.max(20, us / 4))
+      if (syndrome < RNR_LATEST) expect(RNR_TIMER_US[code + 1]!).toBeGreaterThan(us / 4)
+      expect(syndrome).toBeGreaterThanOrEqual(before)
+      before = syndrome
+    }
+    expect(before).toBe(RNR_LATEST)
+    // Those that come behind them are new ones, and are asked for soon again.
+    work(card, agent!)
+    expect(acks(card.serve(frames.at(-1)!)).length).toBe(0)
+    work(card, agent!)
+    const more = Array.from({ length: THROUGH_JOBS + 1 }, (_, i) =>
+      persistFrames(qp, region, i % 2, dataOf(64, i)),
+    ).flat()
+    expect(card.serve(...more).some(({ syndrome }) => syndrome === RNR_SOON)).toBe(true)
   })
 })
 
@@ -787,7 +821,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
     const { psn } = qp
     const flush = flushFrame(qp, bytes, { selectivity: 1 })
-    expect(lines(card.serve(flush), psn)).toEqual(['NAK 0x2c 0'])
+    expect(lines(card.serve(flush), psn)).toEqual(['NAK 0x22 0'])
     work(card, agent!)
     expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
   })
@@ -797,7 +831,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
     const { psn } = qp
     const frames = sendFrames(qp, dataOf(8, 1), { solicited: true })
-    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x2c 0'])
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x22 0'])
     work(card, agent!)
     expect(card.serve(...frames).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
   })

@@ -65,9 +65,10 @@ import {
   writeFrames,
 } from '../../support/wire/requests.ts'
 
-/** RNR NAKs with timer codes 12 and 2: 0.64 and 0.02 ms. */
-const RNR_NAK = 0x2c
+/** RNR NAKs with timer codes 2, 11 and 12: 0.02, 0.48 and 0.64 ms. */
 const RNR_SOON = 0x22
+const RNR_LATER = 0x2b
+const RNR_LATEST = 0x2c
 const BYTES = 4096
 const OWN = { kind: mad.KIND_BYTES, length: BYTES }
 const MTU = 256
@@ -143,7 +144,7 @@ function answersOf(sent: readonly Sent[]): string[] {
     if (opcode === RC_READ_RESPONSE_ONLY) return 'done'
     if (opcode === PERSIST_ACK) return `persist ${paeth!.status}`
     if (syndrome === ACK) return 'ACK'
-    return syndrome === RNR_NAK || syndrome === RNR_SOON ? 'RNR' : `NAK ${syndrome.toString(16)}`
+    return syndrome >= RNR_SOON && syndrome <= RNR_LATEST ? 'RNR' : `NAK ${syndrome.toString(16)}`
   })
 }
 
@@ -174,9 +175,15 @@ describe('bytes registered write-persist', () => {
       const data = dataOf(length, 1)
       const all = frames(qp, bytes, data)
       expect(card.serve(...all).at(-1)!.syndrome).toBe(RNR_SOON)
-      // The card does not answer more by itself, and gives the agent more time when it is asked.
-      const again = card.serve(all.at(-1)!)
-      expect(again.map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+      // The card does not answer more by itself. The longer the agent takes, the later it is asked.
+      for (const [us, expected] of [
+        [10, RNR_SOON],
+        [2000, RNR_LATER],
+        [2000, RNR_LATEST],
+      ] as const) {
+        card.now += us
+        expect(card.serve(all.at(-1)!).map(({ syndrome }) => syndrome)).toEqual([expected])
+      }
       work(card, made.agent!)
       const sent = card.serve(all.at(-1)!)
       expect(isTaken(sent)).toBe(true)
