@@ -25,8 +25,14 @@ export const ENDED = 6
 /** Bytes of a region that a requester has stored. */
 export const BYTES = 7
 
-/** Of a region: nothing of it may lie in the host's cache alone. */
+/*
+ * Of a region: nothing of it may lie in the host's cache alone; it has to be written back; it is
+ * being written back; or it cannot be before another agent comes.
+ */
 export const FLUSHED = 0
+export const DUE = 1
+export const FORMING = 2
+export const STUCK = 3
 
 export interface Job {
   state: number
@@ -171,6 +177,23 @@ export function noteKnown(jobs: readonly Job[], named: Intent): void {
     if (job.state !== WAITING) continue
     if (isNamed(job.item, named, named.operationHigh, named.operationLow)) job.known = true
   }
+}
+
+/**
+ * Is the region being made, or written back as a whole, and will that be done? The agent is there,
+ * and a job has it, or may have it before the next start.
+ */
+export function isBeingMade({ agent, jobs, unflushed }: Through, region: Region): boolean {
+  if (region.placement !== PLACEMENT_THROUGH || !agent.attached) return false
+  const stands = unflushed[region.index]
+  if (stands === FORMING) return true
+  return stands === DUE && !areEnded(jobs)
+}
+
+/** Are they all of no use any more before the next start? */
+function areEnded(jobs: readonly Job[]): boolean {
+  for (let i = 0; i < jobs.length; i++) if (jobs[i]!.state !== ENDED) return false
+  return true
 }
 
 /** Is one of the jobs writing the record? Then nobody else may look after its copies. */

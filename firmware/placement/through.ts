@@ -80,16 +80,20 @@ import type {
 } from '../burst/context.ts'
 import {
   BYTES,
+  DUE,
   ENDED,
   FIRST,
   FLUSHED,
   FORM,
+  FORMING,
   FREE,
   FURTHER,
+  isBeingMade,
   isOnRecord,
   type Job,
   noteKnown,
   REPAIR,
+  STUCK,
   type Through,
   WAITING,
 } from '../burst/through-job.ts'
@@ -123,6 +127,7 @@ import { fillItem } from '../engine/admit.ts'
 import { sequenceFault } from '../engine/batch-expect.ts'
 import { clientOf, collectedClientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
+import { healthFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { type Intent, PHASE_B } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../medium/region.ts'
@@ -149,11 +154,6 @@ import {
 } from './flush-agent.ts'
 import { LATER, REFUSED, STORED, storeJob } from './through-store.ts'
 
-/* A region is FLUSHED; it has to be; it is being; or it cannot be before another agent comes. */
-const DUE = 1
-const FORMING = 2
-const STUCK = 3
-
 /** How soon the firmware looks after its jobs though no doorbell woke it, µs. */
 const LOOK_US = 200
 
@@ -167,9 +167,28 @@ const NO_OPERATION: Pick<Intent, 'operationHigh' | 'operationLow'> = {
 
 /**
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
- * before its first packet is. NOT_READY while every job has a record (P2-25).
+ * before its first packet is. NOT_READY while every job has a record (P2-25), and while its region
+ * is being made.
  */
-export function throughReady(state: ThroughState, qp: QueuePair): Fault {
+export function throughReady(state: ThroughContext, qp: QueuePair, region: Region): Fault {
+  if (isSoonMade(state, qp, region)) return NOT_READY
+  return healthFault(state, region) === PASS ? jobsReady(state, qp) : PASS
+}
+
+/**
+ * Does the region take no record now, as it is being made, or written back as a whole, and by
+ * nothing else? Then what comes for it comes again.
+ */
+export function isSoonMade(state: ThroughContext, qp: QueuePair, region: Region): boolean {
+  if (!isBeingMade(state.through, region)) return false
+  // Whatever else there is against it stands in front of that.
+  if (healthFault(state, region) !== NO_AGENT) return false
+  waitForJobs(qp)
+  return true
+}
+
+/** NOT_READY while every job has something; PASS if none of them is of any use any more. */
+export function jobsReady(state: ThroughState, qp: QueuePair): Fault {
   const { jobs } = state.through
   let busy = false
   for (let i = 0; i < THROUGH_JOBS; i++) {

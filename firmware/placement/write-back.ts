@@ -33,7 +33,7 @@ import type { BurstContext, ThroughState } from '../burst/context.ts'
 import type { Region } from '../medium/region.ts'
 import { psnOwnerOf } from '../transport/acknowledge.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
-import { acceptBytes, bytesFault, throughReady } from './through.ts'
+import { acceptBytes, bytesFault, jobsReady } from './through.ts'
 
 /** No job has a request that asks for that. */
 export const UNASKED = -1 as Fault
@@ -88,7 +88,7 @@ export function awaitJob(
   cached.outcome = UNASKED
   cached.order = 0
   // The next time there may be a job, unless none has anything to do before the next start.
-  return taken === STAGING && throughReady(state, qp) === PASS ? NOT_DURABLE : NOT_READY
+  return taken === STAGING && jobsReady(state, qp) === PASS ? NOT_DURABLE : NOT_READY
 }
 
 /** Stores `length` bytes into the caches, on behalf of that PSN; they are as yet with nobody. */

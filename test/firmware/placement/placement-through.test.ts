@@ -31,6 +31,7 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import type { AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
+import { batchFrames } from '../../support/cards/batch-card.ts'
 import {
   Agent,
   attachedAgent,
@@ -76,6 +77,7 @@ const RNR_LATEST = 0x2c
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
 const STATUS_NO_AGENT = 0x91
+const STATUS_NOT_ARMED = 0x85
 
 type Paeth = NonNullable<Sent['paeth']>
 
@@ -399,6 +401,73 @@ test('a call to attach that comes again, late, does not replace the agent that c
   card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
   expect(first(attach(70_001))).toBe(2)
   expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
+})
+
+describe('a region that is being made through the caches', () => {
+  const young = { name: 'young', slots: 4, placement: PLACEMENT_THROUGH }
+
+  /** Status by which the card refuses every write into it; 0 if by none. */
+  function refusalOf({ card }: Placed): number {
+    return card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION, undefined, 1)[mad.REGION_REFUSES]!
+  }
+
+  test.each(['persist', 'plain WRITE', 'batch'])('has a %s wait until it is', (how) => {
+    const made = placed(DDIO_ON)
+    const { card, agent } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    const { psn } = qp
+    const frames =
+      how === 'persist'
+        ? persistFrames(qp, region, 0, dataOf(64, 1))
+        : how === 'batch'
+          ? batchFrames(qp, region, [{ slot: 0, data: dataOf(64, 1) }])
+          : writeFrames(qp, region, 0, dataOf(64, 1))
+    // It is not refused, and says so.
+    expect(refusalOf(made)).toBe(0)
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x22 0'])
+    card.now += 100_000
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x2c 0'])
+    work(card, agent!)
+    card.serve(...frames)
+    work(card, agent!)
+    if (how === 'plain WRITE') card.serve(...frames)
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const again = restarted(made)
+    const found = again.read(again.connect(), again.open('young'), 0, VIEW_DATA, 64)
+    expect(found).toEqual(dataOf(64, 1))
+  })
+
+  test('refuses what there is something else against', () => {
+    const made = placed(DDIO_ON)
+    const { card } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    card.nvdimm.armed = false
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NOT_ARMED])
+  })
+
+  test('whose agent goes meanwhile says so', () => {
+    const made = placed(DDIO_ON)
+    const { card } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    waitForTimeout(made)
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
+  })
+})
+
+test('G2-5: where every job waits for an agent that is gone, a record is refused by status', () => {
+  const made = placed(DDIO_ON)
+  const { card, region, qp } = made
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    card.serve(...persistFrames(qp, region, i % 4, dataOf(64, i)))
+  }
+  waitForTimeout(made)
+  const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+  expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
 })
 
 describe('G2-5: without an agent there is no persist-ACK', () => {
