@@ -406,22 +406,27 @@ function noteUnsettled({ commit, superblock }: MemoryState & CommitState, item: 
   deriveUnsettled(superblock, commit.unsettled, item.region)
 }
 
-/** Is it the turn of this job: is no other one on the same record before it? */
-function isJobNext(through: Through, job: Job): boolean {
+/** Whose turn it is on the record of this job, which waits: that of another one, or its own. */
+function headOf(through: Through, job: Job): Job {
   const { slot, region } = job.item
+  let head = job
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const other = through.jobs[i]!
-    if (!isOnRecord(other) || other === job) continue
+    if (!isOnRecord(other)) continue
     if (other.item.slot !== slot || other.item.region !== region) continue
-    if (other.state !== WAITING || other.order < job.order) return false
+    if (other.state !== WAITING) return other
+    if (other.order < head.order) head = other
   }
-  return true
+  return head
 }
 
 function startJob(state: RecordContext, job: Job): void {
   const { commit, through, list } = state
   const { item } = job
-  if (!isJobNext(through, job)) return
+  const head = headOf(through, job)
+  // What has left the record unsettled stays in front of it until the next start (D-14).
+  if (head.state === ENDED) giveUpJob(state, job, READ_ONLY)
+  if (head !== job) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
   const { operationHigh, operationLow } = item
   if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
@@ -827,17 +832,24 @@ export function resumeLane(
   job.hidden = hidden
 }
 
-/** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
+/**
+ * No agent for too long: it is gone, and everybody who waits for it is told (G2-5). Who waits
+ * behind another one of his record waits for what that one does, so its time counts: an agent who
+ * goes on with that one is there.
+ */
 export function timeThrough(state: RecordContext, now: number): void {
-  const { jobs, agent, live } = state.through
+  const { through } = state
+  const { jobs, agent, live } = through
   if (!live) return
   let silent = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
-    if (job.sinceUs < 0) job.sinceUs = now
+    const head = job.state === WAITING ? headOf(through, job) : job
+    if (head.sinceUs < 0) head.sinceUs = now
+    job.sinceUs = head.sinceUs
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
-    if (job.asked === agent.life) silent = true
+    if (head.asked === agent.life) silent = true
     else giveUpJob(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)

@@ -288,6 +288,38 @@ describe('P2-17, P2-25: receives', () => {
     expect(same(host.part.live.slice(HOST_DATA_AT), before)).toBe(true)
   })
 
+  test('one behind others of its slot waits as long as the agent goes on with those', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    const count = 4
+    for (let i = 0; i < count; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    const said: number[] = []
+    // Two bells each: the last one has waited for three seconds when its turn comes.
+    for (let bell = 0; bell < 2 * count; bell++) {
+      card.sent = []
+      card.now += FLUSH_TIMEOUT_US - 1000
+      card.idle()
+      agent!.poll()
+      card.idle()
+      said.push(...acks(card.sent).map(({ status }) => status))
+    }
+    expect(said).toEqual(Array(count).fill(DURABLE))
+    expect(card.read(card.connect(), region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, count - 1))
+  })
+
+  test('G2-5: those behind one that waits for a receive are refused with it', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    silentAgent(card)
+    for (let i = 0; i < 3; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    card.idle()
+    card.sent = []
+    card.now += FLUSH_TIMEOUT_US
+    card.idle()
+    const said = acks(card.sent).map(({ status }) => status)
+    expect(said).toEqual([STATUS_NO_AGENT, STATUS_NO_AGENT, STATUS_NO_AGENT])
+  })
+
   test('P2-25: more records than jobs draw one RNR NAK, and are taken when they come again', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made

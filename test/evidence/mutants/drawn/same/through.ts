@@ -236,9 +236,9 @@ export const THROUGH: readonly Equivalent[] = [
     because: 'a list of no commands does nothing',
   },
   {
-    at: 'placement/through.ts isJobNext',
-    line: 'if (other.state !== WAITING || other.order < job.order) return false',
-    mutant: 'if (other.state !== WAITING || other.order <= job.order) return false',
+    at: 'placement/through.ts headOf',
+    line: 'if (other.order < head.order) head = other',
+    mutant: 'if (other.order <= head.order) head = other',
     because: 'no two jobs have the same order',
   },
   {
