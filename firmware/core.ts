@@ -31,7 +31,6 @@ import {
   PAGE_ABSENT,
   PASS,
   QP_ERROR_STATE,
-  RNR_SOON,
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './board/fault.ts'
@@ -52,6 +51,7 @@ import type {
 import { receiveCongestion, receiveResponse, serveInitiators } from './burst/initiator.ts'
 import { takeSlice } from './burst/slice.ts'
 import { failQueuePair, isStalled, noteMessage, stallWaitUs } from './burst/staging.ts'
+import { comesAgainUs } from './burst/through-job.ts'
 import { clearLanes } from './commit/commit.ts'
 import type { CommitState } from './commit/context.ts'
 import { tickConnections } from './connect/clock.ts'
@@ -93,11 +93,12 @@ import {
   findQueuePair,
   holdBack,
   isHeldBack,
+  NO_JOB,
   type QueuePair,
   STATE_OPEN,
 } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
-import { NAK_SEQUENCE } from './wire/aeth.ts'
+import { NAK_SEQUENCE, rnrSyndrome } from './wire/aeth.ts'
 import type { WireState } from './wire/context.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
@@ -340,9 +341,14 @@ function refuseRequest(state: State, qp: QueuePair, packet: Packet, fault: Fault
   const fatal = row.code > NAK_SEQUENCE
   if (!fatal) qp.nakSent = true
   const ahead = !fatal && fault !== PAGE_ABSENT
-  const isSoon = fault === NOT_READY && qp.cached.isNew
-  qp.cached.isNew = false
-  answer(state.answers, qp, ahead ? qp.expectedPsn : packet.psn, isSoon ? RNR_SOON : row.code)
+  const { waitsFor } = qp.cached
+  qp.cached.waitsFor = NO_JOB
+  const isTimed = fault === NOT_READY && waitsFor !== NO_JOB
+  const { nowUs } = state.connections
+  const syndrome = isTimed
+    ? rnrSyndrome(comesAgainUs(state.through.jobs, waitsFor, nowUs))
+    : row.code
+  answer(state.answers, qp, ahead ? qp.expectedPsn : packet.psn, syndrome)
   if (fatal) failQueuePair(state, qp)
 }
 
@@ -470,7 +476,7 @@ function isThroughLive({ batches, through }: State): boolean {
 
 /** Goes on with those jobs, and with what batches hand on to them. Returns as `settle` does. */
 function serveJobs(state: State, now: number): number {
-  const waitUs = serveThrough(state)
+  const waitUs = serveThrough(state, now)
   return state.batches.handing > 0 && serveHanded(state, now) ? 1 : waitUs
 }
 

@@ -41,11 +41,6 @@ const RNR_NAK = 0x20
 const RNR_TIMER = 12
 /** That of a page that has to be loaded: 0.32 ms. */
 const RNR_PAGE_TIMER = 10
-/**
- * What is answered first where the host's CPU was asked just now, which takes it some microseconds:
- * an RNR NAK of 0.02 ms.
- */
-export const RNR_SOON: number = RNR_NAK | 2
 const NAK_SEQUENCE = 0x60
 const NAK_INVALID = 0x61
 const NAK_ACCESS = 0x62

@@ -12,7 +12,7 @@ import { blankItem, type GroupItem } from '../commit/commit.ts'
 import { type ClientId, isNamed } from '../commit/operations.ts'
 import type { Intent } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
-import type { QueuePair } from '../transport/queue-pair.ts'
+import { ANY_JOB, type QueuePair } from '../transport/queue-pair.ts'
 
 export const FREE = 0
 export const WAITING = 1
@@ -25,8 +25,14 @@ export const ENDED = 6
 /** Bytes of a region that a requester has stored. */
 export const BYTES = 7
 
-/** Of a region: nothing of it may lie in the host's cache alone. */
+/*
+ * Of a region: nothing of it may lie in the host's cache alone; it has to be written back; it is
+ * being written back; or it cannot be before another agent comes.
+ */
 export const FLUSHED = 0
+export const DUE = 1
+export const FORMING = 2
+export const STUCK = 3
 
 export interface Job {
   state: number
@@ -53,6 +59,8 @@ export interface Job {
   slot: number
   /** Since when it waits for an agent, µs; -1 while nobody has looked at the clock. */
   sinceUs: number
+  /** Since when there is something for it to do, µs; -1 while nobody has looked at the clock. */
+  begunUs: number
   /** The requester knows the outcome. */
   told: boolean
   /** Of a record of a batch: the sequence that its slot must hold when its turn comes. */
@@ -87,6 +95,7 @@ function createJob(i: number, anyRegion: Region): Job {
     kept: false,
     slot: 0,
     sinceUs: -1,
+    begunUs: -1,
     told: false,
     expects: false,
     expectHigh: 0,
@@ -101,6 +110,23 @@ function createJob(i: number, anyRegion: Region): Job {
 export function isOnRecord(job: Job): boolean {
   if (job.state === ENDED) return job.hidden > 0
   return job.state !== FREE && job.state !== FORM && job.state !== BYTES
+}
+
+/**
+ * After what time a request comes again that waits for the job of that order, or for ANY_JOB, µs:
+ * a quarter of what it has taken so far, of any the oldest. So what waits finds it done at the
+ * latest a quarter later than it was, and comes the less often, the longer the host's CPU takes.
+ * Infinity where there is no such job.
+ */
+export function comesAgainUs(jobs: readonly Job[], waitsFor: number, now: number): number {
+  let takenUs = -1
+  for (let i = 0; i < jobs.length; i++) {
+    const { state, order, begunUs } = jobs[i]!
+    if (state === FREE || state === ENDED) continue
+    if (waitsFor !== ANY_JOB && waitsFor !== order) continue
+    takenUs = Math.max(takenUs, begunUs < 0 ? 0 : now - begunUs)
+  }
+  return takenUs < 0 ? Infinity : takenUs / 4
 }
 
 /**
@@ -151,6 +177,23 @@ export function noteKnown(jobs: readonly Job[], named: Intent): void {
     if (job.state !== WAITING) continue
     if (isNamed(job.item, named, named.operationHigh, named.operationLow)) job.known = true
   }
+}
+
+/**
+ * Is the region being made, or written back as a whole, and will that be done? The agent is there,
+ * and a job has it, or may have it before the next start.
+ */
+export function isBeingMade({ agent, jobs, unflushed }: Through, region: Region): boolean {
+  if (region.placement !== PLACEMENT_THROUGH || !agent.attached) return false
+  const stands = unflushed[region.index]
+  if (stands === FORMING) return true
+  return stands === DUE && !areEnded(jobs)
+}
+
+/** Are they all of no use any more before the next start? */
+function areEnded(jobs: readonly Job[]): boolean {
+  for (let i = 0; i < jobs.length; i++) if (jobs[i]!.state !== ENDED) return false
+  return true
 }
 
 /** Is one of the jobs writing the record? Then nobody else may look after its copies. */

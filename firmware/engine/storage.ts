@@ -25,7 +25,7 @@ import { ARMED, HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
 import { RECORD_BYTES_MAX } from '../board/limits.ts'
 import { isSafe } from '../burst/burst.ts'
 import type { ThroughContext, ThroughState } from '../burst/context.ts'
-import { FLUSHED } from '../burst/through-job.ts'
+import { FLUSHED, isBeingMade } from '../burst/through-job.ts'
 import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/proof.ts'
 import {
@@ -82,13 +82,21 @@ export function closeBy(state: CommitState, fault: Fault): Fault {
  * durability is asked for only where they are registered write-persist.
  */
 export function writesFault(state: ThroughContext, region: Region): Fault {
-  if (region.kind === KIND_RECORDS) return healthFault(state, region)
+  // It is not refused there, but waits.
+  const waits = isBeingMade(state.through, region)
+  if (region.kind === KIND_RECORDS) return unlessWaits(healthFault(state, region), waits)
   if (region.kind !== KIND_BYTES || region.placement === PLACEMENT_RELAY) return PASS
   const placed = placeFault(state.proof, region.placement)
   if (placed !== PASS || (region.flags & WRITE_PERSIST_REGION) === 0) return placed
   if (state.commit.closed !== PASS) return state.commit.closed
   if (!isSafe(state)) return NOT_ARMED
-  return region.placement === PLACEMENT_THROUGH ? hostFault(state, region) : PASS
+  if (region.placement !== PLACEMENT_THROUGH) return PASS
+  return unlessWaits(hostFault(state, region), waits)
+}
+
+/** What comes again when its region is made is not refused. */
+function unlessWaits(fault: Fault, waits: boolean): Fault {
+  return fault === NO_AGENT && waits ? PASS : fault
 }
 
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */

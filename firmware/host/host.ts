@@ -225,6 +225,11 @@ export interface HostQueues {
   sweepNext: number
   /** When the waiting queues are tried again, µs; Infinity if there is none. */
   retryUs: number
+  /** That long after the time before, µs; and elements that were executed by then. */
+  retryGapUs: number
+  retryExecuted: number
+  /** Queues that were found waiting for the message of another since then. */
+  behindMessages: number
   nowUs: number
 }
 
@@ -274,6 +279,9 @@ export function createHostQueues(memory: ArrayBuffer, hosted: boolean): HostQueu
     sweepLeft: 0,
     sweepNext: 0,
     retryUs: Infinity,
+    retryGapUs: 0,
+    retryExecuted: 0,
+    behindMessages: 0,
     nowUs: 0,
   }
 }

@@ -51,7 +51,7 @@ import {
 import { putU32 } from '../wire/bytes.ts'
 import { regionNameOf, regionOfEntry } from './boot.ts'
 import { JOB_MAKE, JOB_NONE, type ManageContext, type RegionJob } from './context.ts'
-import { beginMaking, joinRegion, serveRegionJob } from './region-job.ts'
+import { beginMaking, isRoomDue, joinRegion, serveRegionJob } from './region-job.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
 
@@ -114,7 +114,11 @@ export function provision(state: ManageContext, entry: RegionEntry): Fault {
   // Whoever asks again helps: also where another region is made, or the room of one is cleared.
   if (regionJob.kind !== JOB_NONE && takeSlice(state)) serveRegionJob(state)
   if (regionJob.kind !== JOB_NONE) return UNDER_WAY
-  return placeRegion(state, entry)
+  const fault = placeRegion(state, entry)
+  if ((fault !== NO_SPACE && fault !== REGIONS_FULL) || !isRoomDue(state)) return fault
+  // What was removed just now leaves its room, and its place, when that is cleared.
+  if (takeSlice(state)) serveRegionJob(state)
+  return UNDER_WAY
 }
 
 /** Finds a place and room, and begins: on what both pages of the superblock say is free. */

@@ -109,6 +109,11 @@ export function noteWork(state: ManageState): void {
   state.regionJob.live = true
 }
 
+/** Is there room of a region that was removed, which is cleared next? Then there is more soon. */
+export function isRoomDue(state: ThroughContext): boolean {
+  return nextWork(state) >= 0
+}
+
 /** The place of a region that was removed, and whose room may be cleared now; or -1. */
 function nextWork(state: ThroughContext): number {
   const { superblock } = state

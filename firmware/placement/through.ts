@@ -80,16 +80,20 @@ import type {
 } from '../burst/context.ts'
 import {
   BYTES,
+  DUE,
   ENDED,
   FIRST,
   FLUSHED,
   FORM,
+  FORMING,
   FREE,
   FURTHER,
+  isBeingMade,
   isOnRecord,
   type Job,
   noteKnown,
   REPAIR,
+  STUCK,
   type Through,
   WAITING,
 } from '../burst/through-job.ts'
@@ -123,6 +127,7 @@ import { fillItem } from '../engine/admit.ts'
 import { sequenceFault } from '../engine/batch-expect.ts'
 import { clientOf, collectedClientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
+import { healthFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { type Intent, PHASE_B } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../medium/region.ts'
@@ -137,7 +142,7 @@ import {
 } from '../medium/superblock.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import type { Ask } from '../transport/message.ts'
-import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
+import { ANY_JOB, type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import {
   askFlush,
   endAgent,
@@ -148,11 +153,6 @@ import {
   tellAgentHost,
 } from './flush-agent.ts'
 import { LATER, REFUSED, STORED, storeJob } from './through-store.ts'
-
-/* A region is FLUSHED; it has to be; it is being; or it cannot be before another agent comes. */
-const DUE = 1
-const FORMING = 2
-const STUCK = 3
 
 /** How soon the firmware looks after its jobs though no doorbell woke it, µs. */
 const LOOK_US = 200
@@ -167,9 +167,28 @@ const NO_OPERATION: Pick<Intent, 'operationHigh' | 'operationLow'> = {
 
 /**
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
- * before its first packet is. NOT_READY while every job has a record (P2-25).
+ * before its first packet is. NOT_READY while every job has a record (P2-25), and while its region
+ * is being made.
  */
-export function throughReady(state: ThroughState): Fault {
+export function throughReady(state: ThroughContext, qp: QueuePair, region: Region): Fault {
+  if (isSoonMade(state, qp, region)) return NOT_READY
+  return healthFault(state, region) === PASS ? jobsReady(state, qp) : PASS
+}
+
+/**
+ * Does the region take no record now, as it is being made, or written back as a whole, and by
+ * nothing else? Then what comes for it comes again.
+ */
+export function isSoonMade(state: ThroughContext, qp: QueuePair, region: Region): boolean {
+  if (!isBeingMade(state.through, region)) return false
+  // Whatever else there is against it stands in front of that.
+  if (healthFault(state, region) !== NO_AGENT) return false
+  waitForJobs(qp)
+  return true
+}
+
+/** NOT_READY while every job has something; PASS if none of them is of any use any more. */
+export function jobsReady(state: ThroughState, qp: QueuePair): Fault {
   const { jobs } = state.through
   let busy = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
@@ -177,7 +196,13 @@ export function throughReady(state: ThroughState): Fault {
     if (job.state === FREE) return PASS
     if (job.state !== ENDED) busy = true
   }
-  return busy ? NOT_READY : PASS
+  return busy ? waitForJobs(qp) : PASS
+}
+
+/** The request comes again when jobs may have ended: NOT_READY. */
+export function waitForJobs({ cached }: QueuePair): Fault {
+  cached.waitsFor = ANY_JOB
+  return NOT_READY
 }
 
 /** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS or STAGING. */
@@ -249,7 +274,7 @@ export function acceptBytes(
 function waitFor({ cached }: QueuePair, job: Job): void {
   cached.outcome = NOT_READY
   cached.order = job.order
-  cached.isNew = true
+  cached.waitsFor = job.order
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */
@@ -279,6 +304,7 @@ function beginJob(through: Through, job: Job, state: number): void {
   job.begun = 0
   job.asked = 0
   job.sinceUs = -1
+  job.begunUs = -1
   job.hidden = 0
 }
 
@@ -290,7 +316,7 @@ export function writtenBy(through: Through, i: number, region: Region): number {
 }
 
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
-export function serveThrough(state: RecordContext): number {
+export function serveThrough(state: RecordContext, now: number): number {
   const { through } = state
   const { agent } = through
   if (!through.live && !agent.attached) return 0
@@ -302,6 +328,7 @@ export function serveThrough(state: RecordContext): number {
     const job = through.jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
     through.live = true
+    if (job.begunUs < 0) job.begunUs = now
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
     if (closed !== PASS) giveUpJob(state, job, closed)
     else if (advanceJob(state, job)) wanted = 1
@@ -379,22 +406,27 @@ function noteUnsettled({ commit, superblock }: MemoryState & CommitState, item: 
   deriveUnsettled(superblock, commit.unsettled, item.region)
 }
 
-/** Is it the turn of this job: is no other one on the same record before it? */
-function isJobNext(through: Through, job: Job): boolean {
+/** Whose turn it is on the record of this job, which waits: that of another one, or its own. */
+function headOf(through: Through, job: Job): Job {
   const { slot, region } = job.item
+  let head = job
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const other = through.jobs[i]!
-    if (!isOnRecord(other) || other === job) continue
+    if (!isOnRecord(other)) continue
     if (other.item.slot !== slot || other.item.region !== region) continue
-    if (other.state !== WAITING || other.order < job.order) return false
+    if (other.state !== WAITING) return other
+    if (other.order < head.order) head = other
   }
-  return true
+  return head
 }
 
 function startJob(state: RecordContext, job: Job): void {
   const { commit, through, list } = state
   const { item } = job
-  if (!isJobNext(through, job)) return
+  const head = headOf(through, job)
+  // What has left the record unsettled stays in front of it until the next start (D-14).
+  if (head.state === ENDED) giveUpJob(state, job, READ_ONLY)
+  if (head !== job) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
   const { operationHigh, operationLow } = item
   if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
@@ -800,17 +832,24 @@ export function resumeLane(
   job.hidden = hidden
 }
 
-/** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
+/**
+ * No agent for too long: it is gone, and everybody who waits for it is told (G2-5). Who waits
+ * behind another one of his record waits for what that one does, so its time counts: an agent who
+ * goes on with that one is there.
+ */
 export function timeThrough(state: RecordContext, now: number): void {
-  const { jobs, agent, live } = state.through
+  const { through } = state
+  const { jobs, agent, live } = through
   if (!live) return
   let silent = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
-    if (job.sinceUs < 0) job.sinceUs = now
+    const head = job.state === WAITING ? headOf(through, job) : job
+    if (head.sinceUs < 0) head.sinceUs = now
+    job.sinceUs = head.sinceUs
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
-    if (job.asked === agent.life) silent = true
+    if (head.asked === agent.life) silent = true
     else giveUpJob(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)

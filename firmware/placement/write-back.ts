@@ -33,7 +33,7 @@ import type { BurstContext, ThroughState } from '../burst/context.ts'
 import type { Region } from '../medium/region.ts'
 import { psnOwnerOf } from '../transport/acknowledge.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
-import { acceptBytes, bytesFault, throughReady } from './through.ts'
+import { acceptBytes, bytesFault, jobsReady } from './through.ts'
 
 /** No job has a request that asks for that. */
 export const UNASKED = -1 as Fault
@@ -57,7 +57,8 @@ export function awaited(
 ): Fault {
   if (cached.psn !== psn || cached.asks !== asks) return UNASKED
   if (cached.start !== start || cached.end !== end) return UNASKED
-  if (cached.outcome !== NOT_READY && cached.outcome !== UNASKED) cached.psn = -1
+  if (cached.outcome === NOT_READY) cached.waitsFor = cached.order
+  else if (cached.outcome !== UNASKED) cached.psn = -1
   return cached.outcome
 }
 
@@ -70,13 +71,14 @@ export function isAwaited({ cached }: QueuePair, psn: number, asks: number, at: 
 /** From now on that request is awaited: a job has it (`taken`), or is to have it (STAGING). */
 export function awaitJob(
   state: ThroughState,
-  { cached }: QueuePair,
+  qp: QueuePair,
   psn: number,
   asks: number,
   start: number,
   end: number,
   taken: Fault,
 ): Fault {
+  const { cached } = qp
   if (taken !== PASS && taken !== STAGING && taken !== NOT_READY) return taken
   cached.psn = psn
   cached.asks = asks
@@ -86,7 +88,7 @@ export function awaitJob(
   cached.outcome = UNASKED
   cached.order = 0
   // The next time there may be a job, unless none has anything to do before the next start.
-  return taken === STAGING && throughReady(state) === PASS ? NOT_DURABLE : NOT_READY
+  return taken === STAGING && jobsReady(state, qp) === PASS ? NOT_DURABLE : NOT_READY
 }
 
 /** Stores `length` bytes into the caches, on behalf of that PSN; they are as yet with nobody. */

@@ -166,7 +166,10 @@ function writeLocal(state: AcceptContext): number {
   if (isPair(region)) {
     const { addressHigh, addressLow } = state.host.element
     const unseen = lookBeforeWrite(state, region, addressHigh, addressLow)
-    if (unseen === NOT_READY) return WAIT
+    if (unseen === NOT_READY) {
+      state.host.behindMessages += 1
+      return WAIT
+    }
     if (unseen !== PASS) return unseen
   }
   return storeElement(state, region, false)

@@ -26,7 +26,7 @@ import { tickCompletions } from '../host/completion.ts'
 import { writeContexts } from '../host/context.ts'
 import { isRung, ringQueue, takeDoorbells } from '../host/doorbell.ts'
 import { readEventsTaken, refreshEvents, writeInterrupt } from '../host/events.ts'
-import { HOST_SERVED, type HostQueues } from '../host/host.ts'
+import { ELEMENTS, HOST_SERVED, type HostQueues } from '../host/host.ts'
 import type { HostContext } from '../host/host-state.ts'
 import { frontOf, PENDING, stand, WAITING } from '../host/pending.ts'
 import {
@@ -47,6 +47,9 @@ import { serveQueuePass } from './pass.ts'
 /** What found no room is tried again after this, µs, if nothing wakes it; so many at once. */
 const RETRY_US = 50
 const RETRIES = 64
+
+/** Where all wait for messages of others, twice as late each time, and at the latest after this. */
+const RETRY_US_MAX = 800
 
 /** Queues in one slice of a sweep: their zones 1 and 3 fit where elements are fetched. */
 const SWEEP_QUEUES = 256
@@ -91,13 +94,25 @@ export function endQueues(state: HostContext & QueueState): number {
   writeInterrupt(host, list)
   const { pending } = host
   if (pending.pending > 0 || host.sweepLeft > 0) return 1
-  if (pending.waiting > 0 && host.retryUs === Infinity) host.retryUs = host.nowUs + RETRY_US
+  if (pending.waiting > 0 && host.retryUs === Infinity) noteRetry(host)
   let due = host.soonestUs < host.retryUs ? host.soonestUs : host.retryUs
   if (host.events.lost && host.events.lookUs < due) due = host.events.lookUs
   const collectedUs = collectedDueUs(state)
   if (collectedUs < due) due = collectedUs
   if (due === Infinity) return 0
   return Math.max(1, Math.ceil(due - host.nowUs))
+}
+
+/** Says when queues that found no room have their turn again. */
+function noteRetry(host: HostQueues): void {
+  const { pending, counters } = host
+  const executed = counters[ELEMENTS]!
+  const isLater = executed === host.retryExecuted && host.behindMessages === pending.waiting
+  const later = Math.min(2 * host.retryGapUs, RETRY_US_MAX)
+  host.retryGapUs = isLater ? Math.max(later, RETRY_US) : RETRY_US
+  host.retryExecuted = executed
+  host.behindMessages = 0
+  host.retryUs = host.nowUs + host.retryGapUs
 }
 
 /** Queues that found no room have their turn again. */

@@ -86,6 +86,7 @@ import {
   WRITE_PERSIST,
 } from '../medium/region.ts'
 import { linkFault } from '../placement/relay.ts'
+import { isSoonMade } from '../placement/through.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -137,6 +138,7 @@ export function beginMember(
   }
   // The one before has still to be told of, or is still sent: this one comes again.
   if (batch.phase === BATCH_HANDED || (batch.lent > 0 && !qp.batching)) return NOT_READY
+  if (isSoonMade(state, qp, region)) return NOT_READY
   if (batch.pending > 0 && !qp.batching) commitNow(state)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   message.placed = false

@@ -33,7 +33,7 @@ import {
   type Region,
 } from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
-import { isPassing } from '../placement/through.ts'
+import { isPassing, waitForJobs } from '../placement/through.ts'
 import { flushAgain, flushCached } from '../placement/write-back.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
@@ -68,7 +68,8 @@ export function receiveFlush(
   }
   if (persistent && !isSafe(state)) return NOT_DURABLE
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
-  if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
+  if (persistent && isRelaying(state, qp)) return NOT_READY
+  if (persistent && isPassing(state, qp)) return waitForJobs(qp)
   if (persistent && region.placement === PLACEMENT_THROUGH && region.kind === KIND_BYTES) {
     const left = flushBytes(state, qp, packet, region, whole)
     if (left !== PASS) return left

@@ -195,7 +195,7 @@ function beginPersist(
   qp.messageLeft = total
   message.lastPsn = row.ends ? packet.psn : psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
   qp.messageFault = message.placed
-    ? placedFault(state, message.wait)
+    ? placedFault(state, qp, message)
     : storageFault(state, message, region!)
   return PASS
 }

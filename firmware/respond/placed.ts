@@ -8,18 +8,30 @@
  * - Its bytes are placed as they come, packet by packet, like those of a plain WRITE: whole records
  *   are what regions of records are for.
  * - Its transport acknowledgement is withheld as for any store into such a region (D-9); through
- *   the caches of the host its last packet is not taken before the bell (write-back.ts).
+ *   the caches of the host its last packet is not taken before the bell (write-back.ts). Where no
+ *   agent is there when it begins nothing of it is stored, and it is refused by a status. One whose
+ *   agent goes later is in nobody's hand: a NAK ends its connection, as for a WRITE.
  */
 
 import type { BoardState } from '../board/context.ts'
-import { type Fault, LEVEL, NOT_ARMED, PASS, PERSIST_HEADER } from '../board/fault.ts'
+import {
+  type Fault,
+  LEVEL,
+  NO_AGENT,
+  NOT_ARMED,
+  NOT_DURABLE,
+  PASS,
+  PERSIST_HEADER,
+} from '../board/fault.ts'
 import { isSafe } from '../burst/burst.ts'
-import type { BurstState, OrderedState, ReceiptState } from '../burst/context.ts'
+import type { BurstState, OrderedState, ReceiptState, ThroughState } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
 import { locateBytes } from '../engine/locate.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
-import type { Region } from '../medium/region.ts'
+import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { bytesFault } from '../placement/through.ts'
+import { ASKS_BYTES, isAwaited } from '../placement/write-back.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
@@ -39,11 +51,21 @@ export function placeBytes(state: WireState & MemoryState, qp: QueuePair, region
   return fault
 }
 
-/** What storage has against it; it is refused by a status, and the queue pair lives. */
-export function placedFault(state: BoardState & CommitState, wait: number): Fault {
+/**
+ * What storage has against it, on its first packet; it is refused by a status, and the queue pair
+ * lives. Of one that comes again, and is stored, nothing is said here: the job of it says it.
+ */
+export function placedFault(
+  state: BoardState & CommitState & ThroughState,
+  qp: QueuePair,
+  { wait, region, lastPsn }: Ask,
+): Fault {
   if (wait > COPIES) return LEVEL
   if (state.commit.closed !== PASS) return state.commit.closed
-  return isSafe(state) ? PASS : NOT_ARMED
+  if (!isSafe(state)) return NOT_ARMED
+  if (region!.placement !== PLACEMENT_THROUGH) return PASS
+  if (isAwaited(qp, lastPsn, ASKS_BYTES, region!)) return PASS
+  return bytesFault(state, region!) === NOT_DURABLE ? NO_AGENT : PASS
 }
 
 /** All of it is stored: its PERSIST_ACK waits for the next fence. */

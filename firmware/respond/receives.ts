@@ -30,7 +30,7 @@ import { freeEntry, releaseReceive } from '../burst/staging.ts'
 import { submit, takeWork, type WorkOwner } from '../burst/work.ts'
 import { invalidate } from '../engine/locate.ts'
 import { isRelaying } from '../placement/relay.ts'
-import { isPassing } from '../placement/through.ts'
+import { isPassing, waitForJobs } from '../placement/through.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { Ordered } from '../transport/message.ts'
@@ -123,7 +123,8 @@ export function endFault(
   if (qp.receive === HOST_RECEIVE) return PASS
   if (packet.solicited && (isUnsure(qp) || !isSafe(state))) return NOT_DURABLE
   // What it wrote before becomes durable elsewhere: it asks again until that is so.
-  if (packet.solicited && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
+  if (packet.solicited && isRelaying(state, qp)) return NOT_READY
+  if (packet.solicited && isPassing(state, qp)) return waitForJobs(qp)
   if (packet.solicited && !canConfirm(state, qp)) return NOT_READY
   if (row.iethAt === 0) return PASS
   readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)

@@ -32,7 +32,7 @@ import { accessOf } from '../engine/locate.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
 import { PLACEMENT_THROUGH, REMOTE_WRITE, slotAddress } from '../medium/region.ts'
-import { acceptThrough } from '../placement/through.ts'
+import { acceptThrough, isSoonMade } from '../placement/through.ts'
 import { ASKS_RECORD, awaited, awaitJob, UNASKED } from '../placement/write-back.ts'
 import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
@@ -149,6 +149,7 @@ function beginRecord(
   message.placed = false
   message.batch = false
   if (isAhead(state, qp, region, message.slot)) return NOT_READY
+  if (isSoonMade(state, qp, region)) return NOT_READY
   if (row.ends) clearWay(state, message)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   const storage = storageFault(state, message, region)

@@ -26,6 +26,7 @@ import {
   NAK_INVALID,
   NAK_OPERATIONAL,
   NAK_SEQUENCE,
+  RNR_TIMER_US,
   readAeth,
 } from '../wire/aeth.ts'
 import { readAtomicAck } from '../wire/atomic.ts'
@@ -87,13 +88,6 @@ const NOT_TOLD = FAULTS[BATCH_ABORTED]!.code
 
 /** The top three bits of a syndrome; the highest is 0 in every response (wire-format 1.4). */
 const SYNDROME_BITS = 0xe0
-
-/** Minimum RNR NAK timer by code, µs (IBTA table 45; wire-format 1.4). */
-const RNR_TIMER_US: readonly number[] = [
-  655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560, 3840, 5120,
-  7680, 10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680,
-  491_520,
-]
 
 /** What a fatal NAK means, from 0x61 on. */
 const NAK_STATUS: readonly WcStatus[] = ['REM_INV_REQ_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']

@@ -196,6 +196,10 @@ export interface QueuePair extends Party {
   ipSum: number
 }
 
+/** A request waits for no job of placement through; or for one of them, whichever ends first. */
+export const NO_JOB = -1
+export const ANY_JOB = 0
+
 /**
  * What the CPU of the host has to write back (placement/write-back.ts). Addresses are those of
  * HOST_SPACE, lives those of the flush agent.
@@ -218,8 +222,8 @@ interface Cached {
   outcome: Fault
   /** The job that is to say so: what an older one says is no answer. */
   order: number
-  /** It was asked just now, and its requester has not been told to come again. */
-  isNew: boolean
+  /** The job for which what is refused now comes again: its order, or NO_JOB, ANY_JOB. */
+  waitsFor: number
 }
 
 function nothingCached(): Cached {
@@ -235,7 +239,7 @@ function nothingCached(): Cached {
     end: 0,
     outcome: PASS,
     order: 0,
-    isNew: false,
+    waitsFor: NO_JOB,
   }
 }
 

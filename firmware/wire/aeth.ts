@@ -33,6 +33,24 @@ export const KIND_ACK = 0x00
 export const KIND_RNR = 0x20
 export const KIND_NAK = 0x60
 
+/** Minimum RNR NAK timer by code, µs (IBTA table 45; wire-format 1.4). */
+export const RNR_TIMER_US: readonly number[] = [
+  655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560, 3840, 5120,
+  7680, 10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680,
+  491_520,
+]
+
+/** Codes of the shortest and of the longest time that is asked for below: 0.02 and 0.64 ms. */
+const RNR_SHORTEST = 2
+const RNR_LONGEST = 12
+
+/** Syndrome of an RNR NAK of that time, µs, or what is next below it; 0.02 to 0.64 ms. */
+export function rnrSyndrome(us: number): number {
+  let code = RNR_SHORTEST
+  while (code < RNR_LONGEST && RNR_TIMER_US[code + 1]! <= us) code++
+  return KIND_RNR | code
+}
+
 /** The fields of an AETH. */
 export interface Aeth {
   syndrome: number

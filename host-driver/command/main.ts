@@ -4,7 +4,8 @@
  * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
  * 2 unsettled records, 3 repaired records, 64 usage, 65 bad image or data, 66 no such file,
  * 69 unavailable or refused, 70 a bug of ours, 71 out of memory or descriptors, 74 I/O or an
- * unknown outcome, 75 a card that is busy, 77 no permission.
+ * unknown outcome, 75 a card that is busy, or records that were not checked as they are being
+ * written, 77 no permission.
  */
 
 import { readFileSync } from 'node:fs'
@@ -40,7 +41,8 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
 const EXIT_CODES = `
 Exit codes: 0 fine, 1 lost or torn records, 2 unsettled records, 3 repaired records, 64 usage,
 65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 71 out of
-memory or descriptors, 74 I/O or an unknown outcome, 75 a card that is busy, 77 no permission.`
+memory or descriptors, 74 I/O or an unknown outcome, 75 a card that is busy, or records that were
+not checked as they are being written, 77 no permission.`
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')

@@ -10,7 +10,7 @@
 import type { Command } from 'commander'
 import type { ScanResult } from '../dpu.ts'
 import { engineOption } from './base/arguments.ts'
-import { LOST, OK, REPAIRED, UNSETTLED } from './base/exit-codes.ts'
+import { BUSY, LOST, OK, REPAIRED, UNSETTLED } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { table } from './base/table.ts'
 import { TARGETS, withTarget } from './base/target.ts'
@@ -90,9 +90,13 @@ function recordsText(count: number): string {
   return count === 1 ? '1 record has' : `${count} records have`
 }
 
-/** The worst of what was found. */
-function exitCodeFor({ repaired, unsettled, lost }: Found): number {
+/**
+ * The worst of what was found. Where records were passed over as somebody writes them, nobody has
+ * seen that all of them are whole: that stands in front of what says so.
+ */
+export function exitCodeFor({ repaired, unsettled, lost, underWay }: Found): number {
   if (lost > 0) return LOST
   if (unsettled > 0) return UNSETTLED
+  if (underWay > 0) return BUSY
   return repaired > 0 ? REPAIRED : OK
 }

@@ -4,6 +4,7 @@
  */
 
 import { beforeAll, describe, expect, test } from 'vitest'
+import { THROUGH_JOBS } from '../../firmware/board/limits.ts'
 import { type Cost, costOf, THROUGH_WAYS, WAYS, WRITE_PERSIST } from './bench-persist.ts'
 
 const SIZES = [64, 4096]
@@ -84,5 +85,17 @@ describe('S1-M5: through the caches of a host', () => {
     const batch = costs.get('through: batches of 8')!
     expect(batch).toMatchObject({ copies: 2, hostRequests: 1, hostCompletions: 1 })
     expect(batch.messages).toBeLessThan(own.messages)
+  })
+
+  test('records in flight beyond the jobs of the card wait for their turn alone', async () => {
+    const [way] = THROUGH_WAYS
+    for (const bytes of [64, 4096]) {
+      const full = await costOf(way!, bytes, THROUGH_JOBS)
+      for (const inFlight of [THROUGH_JOBS + 1, 2 * THROUGH_JOBS, 4 * THROUGH_JOBS]) {
+        const cost = await costOf(way!, bytes, inFlight)
+        expect(cost.recordsPerSecond).toBeGreaterThan(0.85 * full.recordsPerSecond)
+        expect(cost.latencyUs).toBeLessThan((1.2 * full.latencyUs * inFlight) / THROUGH_JOBS)
+      }
+    }
   })
 })

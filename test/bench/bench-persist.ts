@@ -307,8 +307,6 @@ async function openHost(recordBytes: number, placement: RegionPlacement): Promis
   const records = await dpu.provision({ name: 'records', ...slots })
   const bytes = await dpu.provisionBytes({ name: 'bytes', ...shape })
   const durable = await dpu.provisionBytes({ name: 'durable', ...shape, writePersist: true })
-  // The host writes back what was made there.
-  if (hasHost) await sleep(card.wire, 10_000)
   return new Host(card, dpu, { records, bytes, durable })
 }
 

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Nvdimm } from '../../boards/emulator/index.ts'
+import { exitCodeFor } from '../../host-driver/command/verify.ts'
 import { connect, type Dpu } from '../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../host-driver/local.ts'
 import { type Run, runIn } from '../support/command/command.ts'
@@ -86,6 +87,15 @@ async function imageWith(name: string, rotten: Record<number, number[]>): Promis
 function verify(image: string, ...more: string[]): Promise<Run> {
   return runIn(folder, ['verify', image, '--engine', 'node', ...more])
 }
+
+test('R1-U1: the exit code is the worst of what was found, 0 only where all was checked', () => {
+  for (let i = 0; i < 16; i++) {
+    const [lost, unsettled, underWay, repaired] = [i >> 3, (i >> 2) & 1, (i >> 1) & 1, i & 1]
+    const worst = lost ? 1 : unsettled ? 2 : underWay ? 75 : repaired ? 3 : 0
+    const found = { lost, unsettled, underWay, repaired }
+    expect(exitCodeFor(found), `${i}`).toBe(worst)
+  }
+})
 
 describe('an image', () => {
   test('R1-U1: a rotten copy is told though the start of the part has mended it', async () => {

@@ -25,7 +25,7 @@ export const SOFTWARE = 70
 export const SYSTEM = 71
 /** Reading or writing failed, or the outcome of a write is unknown. */
 export const IO = 74
-/** A card is busy: an image is on trial, or marked. */
+/** To be tried again: an image is on trial, or marked; records were passed over as under way. */
 export const BUSY = 75
 /** This user has no permission for a file, or for a port. */
 export const NO_PERMISSION = 77

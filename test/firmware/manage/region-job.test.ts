@@ -27,6 +27,7 @@ import {
 } from '../../../firmware/medium/region.ts'
 import { putU16, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
 import { countCommands } from '../../support/cards/fences.ts'
 import {
@@ -287,10 +288,9 @@ describe('a region of many slots', () => {
     const made = placed(DDIO_ON, { slots: 2 })
     const shape = { name: 'second', slots: 32, placement: PLACEMENT_THROUGH }
     const early = made.card.provision(shape)
-    const [refused] = persistAcks(
-      made.card.serve(...persistFrames(made.qp, early, 31, dataOf(64, 1))),
-    )
-    expect(refused!.status).toBe(0x91)
+    // It waits, as it would have to come again.
+    const [waits] = made.card.serve(...persistFrames(made.qp, early, 31, dataOf(64, 1)))
+    expect([waits!.opcode, waits!.syndrome]).toEqual([RC_ACKNOWLEDGE, 0x22])
     cutPower(made, { random: new Random(SEED), strategy: 'none' })
     const next = restarted(made)
     believe(next, PLACEMENT_THROUGH)
@@ -384,6 +384,42 @@ describe('a part in the place of a smaller one', () => {
 })
 
 describe('a region that is removed', () => {
+  it('leaves its room to the next one, which waits for that, on a full part', () => {
+    const card = new TestCard(1 << 17).format()
+    const length = (1 << 17) - 28672
+    const bytes = { kind: mad.KIND_BYTES, length }
+    const full = card.provision({ name: 'full', ...bytes })
+    const old = dataOf(64, 1)
+    card.serve(...writeFrames(card.connect(), full, 0, old))
+    expect(card.tryProvision({ name: 'other', ...bytes }).fault).toBe('NO_SPACE')
+    expect(remove(card, 'full')).toBe('PASS')
+    // Whoever asks again helps: it is there in as many calls as slices and one, at the most.
+    const said: string[] = []
+    do said.push(card.tryProvision({ name: 'other', ...bytes }).fault)
+    while (said.at(-1) === 'UNDER_WAY' && said.length < 100)
+    expect(said.at(-1)).toBe('PASS')
+    expect(said[0]).toBe('UNDER_WAY')
+    expect(said.length).toBeLessThanOrEqual(Math.ceil(length / SLICE_BYTES) + 1)
+    const qp = card.connect()
+    expect(card.read(qp, card.open('other'), 0, 0, 64)).toEqual(new Uint8Array(64))
+    // What never fits is refused, though not before the room is known.
+    expect(remove(card, 'other')).toBe('PASS')
+    const large = { name: 'large', kind: mad.KIND_BYTES, length: length + 4096 }
+    const answers: string[] = []
+    do answers.push(card.tryProvision(large).fault)
+    while (answers.at(-1) === 'UNDER_WAY' && answers.length < 100)
+    expect(answers.at(-1)).toBe('NO_SPACE')
+  })
+
+  it('leaves its place to the next one, where all are taken', () => {
+    const card = new TestCard(1 << 19).format()
+    for (let i = 0; i < REGIONS; i++) card.provision({ name: `r${i}`, slots: 1 })
+    expect(card.tryProvision({ name: 'more', slots: 1 }).fault).toBe('REGIONS_FULL')
+    expect(remove(card, 'r3')).toBe('PASS')
+    expect(card.tryProvision({ name: 'more', slots: 1 }).fault).toBe('UNDER_WAY')
+    expect(card.provision({ name: 'more', slots: 1 }).slots).toBe(1)
+  })
+
   it('its key names nothing, its room is free, and nothing of it is ever valid again', () => {
     const card = new TestCard(1 << 17).format()
     const shape = { name: 'first', slots: 8 }

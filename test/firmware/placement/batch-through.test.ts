@@ -74,8 +74,9 @@ import {
   writeFrames,
 } from '../../support/wire/requests.ts'
 
-/** The syndrome of an RNR NAK. */
+/** RNR NAKs: the one of 0.64 ms, and the first one of who waits for jobs. */
 const RNR = 'NAK 0x2c 0'
+const RNR_SOON = 'NAK 0x22 0'
 
 type Through = BatchSetting &
   Placed & {
@@ -568,7 +569,7 @@ describe('S1-M5: order on its queue pair', () => {
       while (agent.finished < 1 + 2 * 20) {
         expect(
           lines(card.serve(...frames), psn)
-            .filter((one) => one !== RNR)
+            .filter((one) => one !== RNR_SOON)
             .join(),
         ).toBe('')
         agent.poll()
@@ -591,7 +592,7 @@ describe('S1-M5: order on its queue pair', () => {
     send(made, recordsOf(upTo(2)))
     const { psn } = qp
     const flush = flushFrame(qp, bytes, { selectivity: 1 })
-    expect(lines(card.serve(flush), psn)).toEqual([RNR])
+    expect(lines(card.serve(flush), psn)).toEqual([RNR_SOON])
     run(made)
     expect(lines(card.serve(flush), psn).join()).not.toContain('NAK')
   })

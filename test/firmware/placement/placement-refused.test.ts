@@ -51,6 +51,7 @@ import { frameOf } from '../../support/wire/frames.ts'
 const CLIENT = 7
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_NO_AGENT = 0x91
+const STATUS_READ_ONLY = 0x8b
 const PAGE_BYTES = 4096
 const [OLD, NEW] = [dataOf(64, 1), dataOf(64, 2)]
 
@@ -253,6 +254,19 @@ describe('the host restarts behind a start of its card, before an agent came', (
 })
 
 const FRESH = { name: 'fresh', slots: 2, placement: PLACEMENT_THROUGH }
+
+test('D-14: what waits behind a record that its medium has refused is refused at once', () => {
+  const made = begun()
+  const { card, region, qp } = made
+  refuse(made, 0)
+  const frames = [NEW, OLD, NEW].flatMap((data) => persistFrames(qp, region, 0, data))
+  card.sent = []
+  const sent = card.serve(...frames)
+  card.sent = []
+  card.idle()
+  const said = ackStatuses([...sent, ...card.sent])
+  expect(said).toEqual([STATUS_IN_DOUBT, STATUS_READ_ONLY, STATUS_READ_ONLY])
+})
 
 describe('a region is made through the caches of a host', () => {
   test('P1-11: whose medium refuses it: it takes nothing before another agent makes it', () => {

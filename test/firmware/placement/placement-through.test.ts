@@ -18,6 +18,7 @@ import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
+import { RNR_TIMER_US } from '../../../firmware/wire/aeth.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -30,6 +31,7 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import type { AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
+import { batchFrames } from '../../support/cards/batch-card.ts'
 import {
   Agent,
   attachedAgent,
@@ -69,11 +71,13 @@ import {
 } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
-/** RNR NAK with timer code 12, 0.64 ms. */
-const RNR_NAK = 0x2c
+/** RNR NAKs with timer codes 2 and 12: 0.02 and 0.64 ms. */
+const RNR_SOON = 0x22
+const RNR_LATEST = 0x2c
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
 const STATUS_NO_AGENT = 0x91
+const STATUS_NOT_ARMED = 0x85
 
 type Paeth = NonNullable<Sent['paeth']>
 
@@ -140,12 +144,12 @@ describe('a record through the host’s caches', () => {
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     const [send] = sendFrames(qp, dataOf(8, 1), { solicited: true })
-    expect(card.serve(send!).map(({ syndrome }) => syndrome)).toEqual([0x2c])
+    expect(card.serve(send!).map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
     expect(card.serve(send!).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
     const flush = flushFrame(qp, region)
-    expect(card.serve(flush).map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    expect(card.serve(flush).map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     work(card, made.agent!)
     expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
   })
@@ -284,6 +288,38 @@ describe('P2-17, P2-25: receives', () => {
     expect(same(host.part.live.slice(HOST_DATA_AT), before)).toBe(true)
   })
 
+  test('one behind others of its slot waits as long as the agent goes on with those', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    const count = 4
+    for (let i = 0; i < count; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    const said: number[] = []
+    // Two bells each: the last one has waited for three seconds when its turn comes.
+    for (let bell = 0; bell < 2 * count; bell++) {
+      card.sent = []
+      card.now += FLUSH_TIMEOUT_US - 1000
+      card.idle()
+      agent!.poll()
+      card.idle()
+      said.push(...acks(card.sent).map(({ status }) => status))
+    }
+    expect(said).toEqual(Array(count).fill(DURABLE))
+    expect(card.read(card.connect(), region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, count - 1))
+  })
+
+  test('G2-5: those behind one that waits for a receive are refused with it', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    silentAgent(card)
+    for (let i = 0; i < 3; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    card.idle()
+    card.sent = []
+    card.now += FLUSH_TIMEOUT_US
+    card.idle()
+    const said = acks(card.sent).map(({ status }) => status)
+    expect(said).toEqual([STATUS_NO_AGENT, STATUS_NO_AGENT, STATUS_NO_AGENT])
+  })
+
   test('P2-25: more records than jobs draw one RNR NAK, and are taken when they come again', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
@@ -294,13 +330,45 @@ describe('P2-17, P2-25: receives', () => {
     const naks = sent.filter(
       ({ opcode, syndrome }) => opcode === RC_ACKNOWLEDGE && syndrome !== ACK,
     )
-    expect(naks.map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+    expect(naks.map(({ syndrome }) => syndrome)).toEqual([RNR_SOON])
     const durable = (from: readonly Sent[]): number =>
       acks(from).filter(({ status }) => status === DURABLE).length
     const first = [...sent, ...sentWhileWorking(made), ...sentWhileWorking(made)]
     expect(durable(first)).toBe(THROUGH_JOBS)
     const again = card.serve(...frames.slice(THROUGH_JOBS).flat())
     expect(durable([...again, ...sentWhileWorking(made)])).toBe(3)
+  })
+
+  test('P2-25: an RNR NAK asks for a quarter of what the oldest job has taken so far', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    const frames = Array.from({ length: THROUGH_JOBS + 1 }, (_, i) =>
+      persistFrames(qp, region, i % 2, dataOf(64, i)),
+    ).flat()
+    const began = card.now + 10
+    card.serve(...frames)
+    const again = (): number => card.serve(frames.at(-1)!).at(-1)!.syndrome!
+    let before = RNR_SOON
+    for (const us of [20, 90, 120, 400, 1000, 2000, 3000, 100_000]) {
+      card.now = began + us - 10
+      const syndrome = again()
+      expect(syndrome & 0xe0).toBe(0x20)
+      // That time, or the next one below it, from 0.02 ms to 0.64 ms.
+      const code = syndrome & 0x1f
+      expect(RNR_TIMER_US[code]!).toBeLessThanOrEqual(Math.max(20, us / 4))
+      if (syndrome < RNR_LATEST) expect(RNR_TIMER_US[code + 1]!).toBeGreaterThan(us / 4)
+      expect(syndrome).toBeGreaterThanOrEqual(before)
+      before = syndrome
+    }
+    expect(before).toBe(RNR_LATEST)
+    // Those that come behind them are new ones, and are asked for soon again.
+    work(card, agent!)
+    expect(acks(card.serve(frames.at(-1)!)).length).toBe(0)
+    work(card, agent!)
+    const more = Array.from({ length: THROUGH_JOBS + 1 }, (_, i) =>
+      persistFrames(qp, region, i % 2, dataOf(64, i)),
+    ).flat()
+    expect(card.serve(...more).some(({ syndrome }) => syndrome === RNR_SOON)).toBe(true)
   })
 })
 
@@ -365,6 +433,73 @@ test('a call to attach that comes again, late, does not replace the agent that c
   card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
   expect(first(attach(70_001))).toBe(2)
   expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
+})
+
+describe('a region that is being made through the caches', () => {
+  const young = { name: 'young', slots: 4, placement: PLACEMENT_THROUGH }
+
+  /** Status by which the card refuses every write into it; 0 if by none. */
+  function refusalOf({ card }: Placed): number {
+    return card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION, undefined, 1)[mad.REGION_REFUSES]!
+  }
+
+  test.each(['persist', 'plain WRITE', 'batch'])('has a %s wait until it is', (how) => {
+    const made = placed(DDIO_ON)
+    const { card, agent } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    const { psn } = qp
+    const frames =
+      how === 'persist'
+        ? persistFrames(qp, region, 0, dataOf(64, 1))
+        : how === 'batch'
+          ? batchFrames(qp, region, [{ slot: 0, data: dataOf(64, 1) }])
+          : writeFrames(qp, region, 0, dataOf(64, 1))
+    // It is not refused, and says so.
+    expect(refusalOf(made)).toBe(0)
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x22 0'])
+    card.now += 100_000
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x2c 0'])
+    work(card, agent!)
+    card.serve(...frames)
+    work(card, agent!)
+    if (how === 'plain WRITE') card.serve(...frames)
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const again = restarted(made)
+    const found = again.read(again.connect(), again.open('young'), 0, VIEW_DATA, 64)
+    expect(found).toEqual(dataOf(64, 1))
+  })
+
+  test('refuses what there is something else against', () => {
+    const made = placed(DDIO_ON)
+    const { card } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    card.nvdimm.armed = false
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NOT_ARMED])
+  })
+
+  test('whose agent goes meanwhile says so', () => {
+    const made = placed(DDIO_ON)
+    const { card } = made
+    const qp = card.connect()
+    const region = card.provision(young)
+    waitForTimeout(made)
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
+  })
+})
+
+test('G2-5: where every job waits for an agent that is gone, a record is refused by status', () => {
+  const made = placed(DDIO_ON)
+  const { card, region, qp } = made
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    card.serve(...persistFrames(qp, region, i % 4, dataOf(64, i)))
+  }
+  waitForTimeout(made)
+  const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+  expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
 })
 
 describe('G2-5: without an agent there is no persist-ACK', () => {
@@ -787,7 +922,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
     const { psn } = qp
     const flush = flushFrame(qp, bytes, { selectivity: 1 })
-    expect(lines(card.serve(flush), psn)).toEqual(['NAK 0x2c 0'])
+    expect(lines(card.serve(flush), psn)).toEqual(['NAK 0x22 0'])
     work(card, agent!)
     expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
   })
@@ -797,7 +932,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
     const { psn } = qp
     const frames = sendFrames(qp, dataOf(8, 1), { solicited: true })
-    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x2c 0'])
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x22 0'])
     work(card, agent!)
     expect(card.serve(...frames).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
   })

@@ -15,7 +15,11 @@ import {
   THROUGH_JOBS,
 } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
-import { PLACEMENT_THROUGH, WRITE_PERSIST_REGION } from '../../../firmware/medium/region.ts'
+import {
+  HOST_DATA_AT,
+  PLACEMENT_THROUGH,
+  WRITE_PERSIST_REGION,
+} from '../../../firmware/medium/region.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import { createQueuePair, forgetOld } from '../../../firmware/transport/queue-pair.ts'
@@ -33,6 +37,7 @@ import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import {
   type Agent,
   agentOfNewHost,
+  attachedAgent,
   cutPower,
   explorePlaced,
   hostSideOf,
@@ -42,6 +47,7 @@ import {
   restarted,
   restartHost,
   SEED,
+  tellAgent,
   throughCaches,
   work,
 } from '../../support/cards/placed.ts'
@@ -65,9 +71,11 @@ import {
   writeFrames,
 } from '../../support/wire/requests.ts'
 
-/** RNR NAKs with timer codes 12 and 2: 0.64 and 0.02 ms. */
-const RNR_NAK = 0x2c
+/** RNR NAKs with timer codes 2, 11 and 12: 0.02, 0.48 and 0.64 ms. */
 const RNR_SOON = 0x22
+const RNR_LATER = 0x2b
+const RNR_LATEST = 0x2c
+const STATUS_NO_AGENT = 0x91
 const BYTES = 4096
 const OWN = { kind: mad.KIND_BYTES, length: BYTES }
 const MTU = 256
@@ -143,7 +151,7 @@ function answersOf(sent: readonly Sent[]): string[] {
     if (opcode === RC_READ_RESPONSE_ONLY) return 'done'
     if (opcode === PERSIST_ACK) return `persist ${paeth!.status}`
     if (syndrome === ACK) return 'ACK'
-    return syndrome === RNR_NAK || syndrome === RNR_SOON ? 'RNR' : `NAK ${syndrome.toString(16)}`
+    return syndrome >= RNR_SOON && syndrome <= RNR_LATEST ? 'RNR' : `NAK ${syndrome.toString(16)}`
   })
 }
 
@@ -174,9 +182,15 @@ describe('bytes registered write-persist', () => {
       const data = dataOf(length, 1)
       const all = frames(qp, bytes, data)
       expect(card.serve(...all).at(-1)!.syndrome).toBe(RNR_SOON)
-      // The card does not answer more by itself, and gives the agent more time when it is asked.
-      const again = card.serve(all.at(-1)!)
-      expect(again.map(({ syndrome }) => syndrome)).toEqual([RNR_NAK])
+      // The card does not answer more by itself. The longer the agent takes, the later it is asked.
+      for (const [us, expected] of [
+        [10, RNR_SOON],
+        [2000, RNR_LATER],
+        [2000, RNR_LATEST],
+      ] as const) {
+        card.now += us
+        expect(card.serve(all.at(-1)!).map(({ syndrome }) => syndrome)).toEqual([expected])
+      }
       work(card, made.agent!)
       const sent = card.serve(all.at(-1)!)
       expect(isTaken(sent)).toBe(true)
@@ -313,6 +327,35 @@ describe('bytes registered write-persist', () => {
       if (how === 'silent') for (let i = 0; i < 3; i++) card.pass(FLUSH_TIMEOUT_US)
       else work(card, agentOfNewHost(card))
       expect(answersOf(card.serve(frame!)), how).toEqual(['NAK 63'])
+    }
+  })
+
+  test.each([64, 600])('a WRITE_PERSIST of %i bytes without an agent is told so', (length) => {
+    const made = withBytes(WRITE_PERSIST_REGION)
+    const { card, qp, bytes, host } = made
+    tellAgent(card, mad.AGENT_DETACH, 0)
+    const before = host.part.live.slice(HOST_DATA_AT)
+    const frames = placedFrames(qp, bytes, dataOf(length, 1))
+    expect(answersOf(card.serve(...frames))).toEqual([`persist ${STATUS_NO_AGENT}`, 'ACK'])
+    expect(card.counter('NO_AGENT')).toBe(1)
+    // Nothing of it was stored, and the connection lives.
+    expect(Buffer.compare(host.part.live.slice(HOST_DATA_AT), before)).toBe(0)
+    const later = { ...made, agent: attachedAgent(card) }
+    work(card, later.agent)
+    expect(isTaken(insist(later, placedFrames(qp, bytes, dataOf(length, 2))))).toBe(true)
+    cutPower(made, NOTHING)
+    expect(readBytes(restarted(made), length)).toEqual(dataOf(length, 2))
+  })
+
+  test('a WRITE_PERSIST whose agent goes behind its first packet: NAK 0x63', () => {
+    for (const length of [64, 600]) {
+      const made = withBytes(WRITE_PERSIST_REGION)
+      const { card, qp, bytes } = made
+      const frames = placedFrames(qp, bytes, dataOf(length, 1))
+      card.serve(...frames)
+      card.serve(flushFrame(card.connect(), card.provision({ name: 'own', ...OWN })))
+      tellAgent(card, mad.AGENT_DETACH, 0)
+      expect(answersOf(card.serve(frames.at(-1)!)), `${length} bytes`).toEqual(['NAK 63'])
     }
   })
 

@@ -175,12 +175,24 @@ test('S1-M2: the host waits while a message of another is under way into the rec
     host.card.now += host.card.waitUs
     host.card.idle()
   }
-  for (let i = 0; i < 3; i++) turn()
+  const waits: number[] = []
+  for (let i = 0; i < 8; i++) {
+    waits.push(host.card.waitUs)
+    turn()
+  }
+  // The longer the other one takes, the less often.
+  expect(waits.slice(1)).toEqual([100, 200, 400, 800, 800, 800, 800])
   expect(host.poll(cq)).toEqual([])
   host.card.serve(...frames.slice(2))
   turn()
   expect(host.poll(cq)).toMatchObject([{ status: el.WC_SUCCESS }])
   expect(copiesOf(host.card.nvdimm, region)).toEqual(['4', '5'])
+  // Whoever waits next is asked for soon again.
+  host.card.serve(...writeFrames(peer, region, view, image, { vaHigh: SLOT }).slice(0, 2))
+  host.post(qp.send, elementOf({ ...writing(made, 1, 5), flags: el.SIGNALED }))
+  host.ring(qp.send)
+  host.run()
+  expect(host.card.waitUs).toBeLessThanOrEqual(50)
 })
 
 test('S1-M2: FLUSH and WRITE of a chain are one behind the other, in one doorbell', () => {

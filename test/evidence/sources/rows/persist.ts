@@ -250,7 +250,7 @@ export const PERSIST: readonly Row[] = [
     id: 'P2-25',
     broken: 'without a RECEIVE the sender is not asked to wait',
     file: THROUGH,
-    find: 'return busy ? NOT_READY : PASS',
+    find: 'return busy ? waitForJobs(qp) : PASS',
     replace: 'return PASS',
     test: PLACEMENT_THROUGH_TEST,
     title: 'P2-25: more records than jobs draw one RNR NAK, and are taken when they come again',

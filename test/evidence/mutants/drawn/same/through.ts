@@ -116,9 +116,9 @@ export const THROUGH: readonly Equivalent[] = [
     because: 'a copy that has just been read is the same as itself',
   },
   {
-    at: 'placement/through.ts',
-    line: 'const STUCK = 3',
-    mutant: 'const STUCK = 4',
+    at: 'burst/through-job.ts',
+    line: 'export const STUCK = 3',
+    mutant: 'export const STUCK = 4',
     because: 'marks are told apart by their names, and no other one has that number',
   },
   {
@@ -236,9 +236,9 @@ export const THROUGH: readonly Equivalent[] = [
     because: 'a list of no commands does nothing',
   },
   {
-    at: 'placement/through.ts isJobNext',
-    line: 'if (other.state !== WAITING || other.order < job.order) return false',
-    mutant: 'if (other.state !== WAITING || other.order <= job.order) return false',
+    at: 'placement/through.ts headOf',
+    line: 'if (other.order < head.order) head = other',
+    mutant: 'if (other.order <= head.order) head = other',
     because: 'no two jobs have the same order',
   },
   {
