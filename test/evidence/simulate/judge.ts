@@ -289,7 +289,7 @@ export class Judge {
         // What is gone stays gone, though its medium be well again.
         if (found === null && before > record.damage) record.damage = before
       }
-      if (record.damage === 0) damaged.delete(slot)
+      if (record.damage === 0 && this.isDurablyOne(slot, found)) damaged.delete(slot)
     }
     touched.clear()
     if (this.bytes !== null) this.judgeCells(this.bytes)
@@ -298,6 +298,24 @@ export class Judge {
     if (losts > 0) return 'lost'
     if (olds > 0) return news > 0 ? 'mixed' : 'old'
     return news > 0 ? 'new' : 'nothing'
+  }
+
+  /**
+   * Are the copies the same bytes where it counts? A repair that the medium refused half-way is
+   * seen by loads, and gone with the next cut: a copy may be torn then though its medium is well,
+   * until somebody looks.
+   */
+  private isDurablyOne(slot: number, version: Version | null): boolean {
+    const { part, layout } = this
+    const bytes = version === null ? layout.stride : LINE_BYTES + version.length
+    const imageOf = (c: number): Uint8Array => {
+      const at = copyAt(layout, c, slot)
+      return part.durable.subarray(at, at + bytes)
+    }
+    const first = imageOf(0)
+    for (let c = 1; c < layout.copies; c++)
+      if (Buffer.compare(first, imageOf(c)) !== 0) return false
+    return true
   }
 
   /** The version that a record has now, in every copy that can be read; null if it is lost. */

@@ -200,4 +200,9 @@ export const REGRESSIONS: readonly Regression[] = [
     world: 'media',
     found: 'judge: lane and first copy were lost, and the copy that took no store was well again',
   },
+  {
+    seed: 3007263349,
+    world: 'media',
+    found: 'judge: a copy was mended that only loads had seen whole, behind a repair half refused',
+  },
 ]
