@@ -489,6 +489,13 @@ describe('S1-M9: a cut of the power at every command', () => {
           expect(isMessage[i] ? found.told : found.stored, name).toContain(i)
           expect(found.toldAgain, name).not.toContain(i)
         }
+        // In order nothing is stored behind a message that is not known, and so told again.
+        for (const i of condition === IN_ORDER ? found.toldAgain : []) {
+          expect(
+            found.stored.filter((at) => at > i),
+            name,
+          ).toEqual([])
+        }
         expect(found.again, name).toMatchObject({ durable: upTo(count), said: 'durable' })
         const all = [...found.told, ...found.toldAgain]
         const messages = upTo(count).filter((i) => isMessage[i])
