@@ -2,7 +2,8 @@
 /**
  * The batch of each queue pair: what was received of it, and what is known of it (source 4; D-10).
  *
- * Its members are records, and plain bytes that are registered write-persist (S1-M9).
+ * Its members are records, plain bytes that are registered write-persist, and messages for the host
+ * behind the queue pair (S1-M9).
  *
  * A batch comes in one burst, or in several: first all of its records, then those again that were
  * refused. Of a burst nothing is stored before its last record has come; until then its records
@@ -31,7 +32,13 @@ import {
   PASS,
 } from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
-import { KIND_RECORDS, PLACEMENT_RELAY, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import {
+  KIND_RECORDS,
+  MESSAGES,
+  PLACEMENT_RELAY,
+  PLACEMENT_THROUGH,
+  type Region,
+} from '../medium/region.ts'
 import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
 import {
@@ -39,6 +46,7 @@ import {
   freeMembers,
   hasSlot,
   type Members,
+  NO_REGION,
   noteBytes,
   noteSlot,
   type Room,
@@ -76,7 +84,10 @@ export interface Batch extends BatchBits {
   condition: number
   /** A record of it may have been executed before. */
   repetition: boolean
-  /** Those that it has named, the first one first: all of one placement. None is there twice. */
+  /**
+   * Those that it has named, the first one first: all of one placement. None is there twice, and
+   * MESSAGES is none of them.
+   */
   readonly regions: Region[]
   /** The operation of index 0. */
   operationHigh: number
@@ -230,7 +241,7 @@ export function isBatchOpen(batch: Batch): boolean {
   return batch.phase === BATCH_OPEN || batch.phase === BATCH_REFUSED
 }
 
-/** Begins a burst with that record; the batch of its queue pair before is over. */
+/** Begins a burst with that member; the batch of its queue pair before is over. */
 export function beginBatch(
   batches: Batches,
   batch: Batch,
@@ -250,7 +261,7 @@ export function beginBatch(
   batch.condition = fields.condition
   batch.repetition = false
   batch.regions.length = 0
-  batch.regions.push(region)
+  if (region !== MESSAGES) batch.regions.push(region)
   batch.operationHigh = high
   batch.operationLow = low
   batch.lastIndex = -1
@@ -289,8 +300,9 @@ function fieldsFault(batch: Batch, fields: BatchFields): Fault {
 
 /**
  * Why all of the batch, which has no more than `most` members, is refused with that one; else there
- * is room for it, and `enterSlot` or `enterBytes` is next. BATCH_REGION where the region is kept by
- * somebody else than the one before it: of another placement, or behind another link.
+ * is room for it, and `enterSlot`, `enterBytes` or `enterMessage` is next. BATCH_REGION where the
+ * region is kept by somebody else than the one before it: of another placement, or behind another
+ * link. Messages are kept with what the group stores, and with nothing that is handed on.
  */
 export function enterFault(
   batches: Batches,
@@ -301,12 +313,25 @@ export function enterFault(
 ): Fault {
   const fault = fieldsFault(batch, fields)
   if (fault !== PASS) return fault
-  const first = batch.regions[0]!
-  if (region.placement !== first.placement) return BATCH_REGION
-  if (region.placement === PLACEMENT_RELAY && region !== first) return BATCH_REGION
+  if (!isKeptWith(batch, region)) return BATCH_REGION
   if (batch.received === most) return BATCH_ROOM
   if (batch.members === null) batch.members = takeMembers(batches)
   return batch.members === null ? BATCH_ROOM : PASS
+}
+
+/** Is the region kept by whoever keeps the members before? */
+function isKeptWith(batch: Batch, region: Region): boolean {
+  const first = keeperOf(batch)
+  if (region === MESSAGES || first === MESSAGES) {
+    return Math.max(region.placement, first.placement) < PLACEMENT_THROUGH
+  }
+  if (region.placement !== first.placement) return false
+  return region.placement !== PLACEMENT_RELAY || region === first
+}
+
+/** The region that says by whom the members are kept: the first one; of messages alone MESSAGES. */
+export function keeperOf({ regions }: Batch): Region {
+  return regions.length === 0 ? MESSAGES : regions[0]!
 }
 
 /** The next member is a record of that slot. BATCH_FIELDS if another is; BATCH_REGION of bytes. */
@@ -327,15 +352,21 @@ export function enterBytes(batch: Batch, region: Region, offset: number, length:
   return noteBytes(batch.members!, place, offset, length, batch.received) ? BATCH_FIELDS : PASS
 }
 
+/** The next member is a message: its index, which no other has, stands for its slot. */
+export function enterMessage(batch: Batch, index: number): Fault {
+  return noteSlot(batch.members!, NO_REGION, index, batch.received) ? BATCH_FIELDS : PASS
+}
+
 /** The place of the region in those of the batch, which has room for every one. */
 function placeOf({ regions }: Batch, region: Region): number {
   const place = regions.indexOf(region)
   return place < 0 ? regions.push(region) - 1 : place
 }
 
-/** The region of member `n`. */
+/** The region of member `n`; MESSAGES of a message. */
 export function regionOf({ members, regions }: Batch, n: number): Region {
-  return regions[members!.regions[n]!]!
+  const place = members!.regions[n]!
+  return place === NO_REGION ? MESSAGES : regions[place]!
 }
 
 /** The virtual address of member `n`, upper and lower word: of a record its slot above zeros. */

@@ -33,13 +33,16 @@ export const LOOK_DIFFERS = 2
 /** Nobody. */
 const FREE = -1
 
+/** The place of the region of a message, which has none. */
+export const NO_REGION = 255
+
 /** What is collected of one burst, in its order. */
 export interface Members {
   taken: boolean
   readonly indexes: Uint8Array
-  /** Place of its region in those of its batch. */
+  /** Place of its region in those of its batch; NO_REGION of a message. */
   readonly regions: Uint8Array
-  /** Of a record its slot. Of plain bytes the lower word of their offset; and the upper word. */
+  /** Of a record its slot; of a message its index. Of plain bytes the words of their offset. */
   readonly slots: Uint32Array
   readonly offsetsHigh: Uint32Array
   readonly lengths: Uint32Array

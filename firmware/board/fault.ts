@@ -309,6 +309,12 @@ export const FAULTS: readonly FaultRow[] = [
     0,
     "the pieces of the host's memory are not those in which regions lie, or were not stated",
   ),
+  faultRow(
+    'NO_RECEIVE',
+    'status',
+    0x9a,
+    'a message of a batch found no receive of the host, or no room for its completion; try again',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -428,5 +434,6 @@ export const UNDER_WAY: Fault = numberOf('UNDER_WAY')
 export const QUEUE_DEPTH: Fault = numberOf('QUEUE_DEPTH')
 export const GUARD: Fault = numberOf('GUARD')
 export const PIECES: Fault = numberOf('PIECES')
+export const NO_RECEIVE: Fault = numberOf('NO_RECEIVE')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

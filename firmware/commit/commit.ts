@@ -52,6 +52,11 @@
  *   leaves them old, new, or torn, which is what bytes are. What has to stand behind them, or
  *   before them, is in another group (engine/admit.ts).
  *
+ * A message of a batch (S1-M9) has neither lane nor copy: the host has it when it joins the group
+ *   (engine/deliver.ts), and stage 2 notes its operation. So it is known behind F3, and a cut
+ *   before that leaves it delivered and not known. It never fails alone, and what closes the part
+ *   leaves it in doubt at any stage: nobody may call it refused.
+ *
  * A record with a guard (S1-M1) is compared with it first of all, by the list itself: one that does
  *   not agree fails before its lane is stored, is refused like one whose lane the medium refuses,
  *   and the others go on. So no further call of the board, and no pass over what has no guard.
@@ -99,7 +104,13 @@ import {
   writeIntent,
   writePhaseWord,
 } from '../medium/lane.ts'
-import { KIND_BYTES, PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
+import {
+  KIND_MESSAGES,
+  KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  type Region,
+  slotAddress,
+} from '../medium/region.ts'
 import {
   CHECKED_AT,
   imageBytes,
@@ -134,7 +145,7 @@ const STAGES = 2 + COPIES_MAX
 /** Lines of operations are stored twice, behind F3 and F4, whatever the group holds. */
 const LINE_COPIES = 2
 
-/** Of plain bytes, which no recovery takes back or brings forward. */
+/** Of plain bytes and messages, which no recovery takes back or brings forward. */
 export const NO_LANE = -1
 
 /** One record of a group. Its image is complete in packet memory before it is added (D-7). */
@@ -149,7 +160,7 @@ export interface GroupItem extends SlotContent, Intent {
   wantsAck: boolean
   /** Staging buffer that holds the image, or -1. */
   staging: number
-  /** Where plain bytes go, in the address space of the board. A record has a slot. */
+  /** Where plain bytes go, in the address space of the board; else 0. A record has a slot. */
   bytesAt: number
   /** A plain WRITE: its transport acknowledgement waits for the commit, too. */
   plain: boolean
@@ -510,7 +521,7 @@ function assignFrom(commit: Commit, first: number, ofHost: boolean): number {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     if ((item.region.placement !== PLACEMENT_LOCAL) !== ofHost) continue
-    if (item.region.kind === KIND_BYTES) {
+    if (item.region.kind !== KIND_RECORDS) {
       item.lane = NO_LANE
       item.link = 0
       continue
@@ -626,13 +637,14 @@ function composeCopy(commit: Commit, c: number): void {
   commit.ends[c === 0 ? STAGE_FIRST_COPY : STAGE_PHASE + c] = list.count
 }
 
-/** Appends the store of plain bytes, which have no slot header and are not padded. */
+/** Appends the store of plain bytes, if there are any: no slot header, and not padded. */
 function composeBytes(
   list: CommandList,
   { imageAt, bytesAt, length }: GroupItem,
   tag: number,
 ): void {
-  if (length > 0) copyClean(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length, tag)
+  if (bytesAt === 0 || length === 0) return
+  copyClean(list, imageAt + SLOT_HEADER_BYTES, bytesAt, length, tag)
 }
 
 /** Beside the phase words, so behind F2 and before F3: see operations.ts. */
@@ -753,7 +765,8 @@ function moveItems(commit: Commit, client: number): void {
 
 /**
  * The part takes nothing more. What was acknowledged stands behind its fence. A record that touched
- * no slot is refused; of one that did, nobody knows before the next start: it is in doubt.
+ * no slot is refused; of one that did, nobody knows before the next start: it is in doubt. So is a
+ * message, which the host has.
  * A first copy that recovery may still take back is not shown to readers: see `firstCopy`.
  */
 function abandon(commit: Commit, stage: number): void {
@@ -763,7 +776,8 @@ function abandon(commit: Commit, stage: number): void {
     const item = commit.items[i]!
     if (item.fault === PASS) {
       item.durable = durable
-      if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
+      const untouched = stage === STAGE_LANES && item.region.kind !== KIND_MESSAGES
+      if (durable < item.wait) item.fault = untouched ? commit.closed : IN_DOUBT
     } else doubtRecord(item)
     if (item.fault !== PASS && !item.acknowledged) continue
     recordOperation(operations, item.client, item.operationHigh, item.operationLow)

@@ -5,7 +5,7 @@
  *
  *   is its operation a new one? One that is durable is not executed again ▸ the condition "in
  *   order" ▸ health ▸ carried copies ▸ what a repetition may be told ▸ the group makes way ▸ the
- *   condition "expect" ▸ it joins
+ *   condition "expect" ▸ a message is delivered ▸ it joins
  *
  * Invariants:
  * - Nothing of a record is stored before all of it was judged; a record that is refused has changed
@@ -31,13 +31,20 @@ import type { BurstContext, GroupContext, RecordContext } from '../burst/context
 import { type GroupItem, groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { enterOperation } from '../commit/operations.ts'
-import { KIND_BYTES, PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import {
+  KIND_RECORDS,
+  MESSAGES,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  type Region,
+} from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
 import { type Party, STATE_OPEN } from '../transport/queue-pair.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { expectFault } from './batch-expect.ts'
 import { isInOrder } from './batch-order.ts'
+import { deliverMember } from './deliver.ts'
 import { commitNow } from './group.ts'
 import { clientOf, collectedClientOf, repetitionFault, wasDurable } from './operation.ts'
 import { healthFault } from './storage.ts'
@@ -89,6 +96,10 @@ export function admit(
     fault = expectFault(state, batch, member)
     if (fault !== PASS) return fault
   }
+  if (region === MESSAGES) {
+    const undelivered = deliverMember(state, party, ask, dataAt)
+    if (undelivered !== PASS) return undelivered
+  }
   const item = commit.items[commit.count]!
   item.imageAt = dataAt - SLOT_HEADER_BYTES
   fillItem(item, party, ask)
@@ -113,11 +124,11 @@ function makeWay(state: RecordContext, region: Region, batch: Batch | null): Fau
 }
 
 /**
- * Must those plain bytes begin a group of their batch? In order they have to stand behind what came
- * before them, and no recovery takes them back.
+ * Must those plain bytes, or that message, begin a group of their batch? In order they have to
+ * stand behind what came before them, and no recovery takes them back.
  */
 function standsAlone(batch: Batch | null, region: Region): boolean {
-  if (batch === null || region.kind !== KIND_BYTES || batch.pending === 0) return false
+  if (batch === null || region.kind === KIND_RECORDS || batch.pending === 0) return false
   return batch.condition === CONDITION_IN_ORDER
 }
 

@@ -33,12 +33,14 @@ import { BURST_FRAMES } from '../board/limits.ts'
 import type { GroupContext } from '../burst/context.ts'
 import type { GroupItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
+import { PLACEMENT_LOCAL } from '../medium/region.ts'
 import {
   answerBatch,
   PERSIST_ALL,
   PERSIST_ANSWERS_QUERY,
   PERSIST_OF_BATCH,
 } from '../transport/acknowledge.ts'
+import { mechanismOf } from '../transport/mechanism.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BATCH_NONE_DURABLE, BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
@@ -120,8 +122,13 @@ function answerBits(
   range.status = decided ? FAULTS[batch.refusal]!.code : QUERY_NOT_KNOWN
   range.flags = PERSIST_OF_BATCH | (all ? PERSIST_ALL : 0) | flags
   range.copies = copies
-  range.mechanism = records > 0 ? batch.mechanism || batch.regions[0]!.mechanism : 0
+  range.mechanism = records > 0 ? batch.mechanism || mechanismIn(state, batch) : 0
   answerBatch(state.answers, qp, range, said, state.incarnation)
+}
+
+/** How what the group has of the batch is durable: as its regions are, or as the table is. */
+function mechanismIn(state: BoardState, { regions }: Batch): number {
+  return regions.length > 0 ? regions[0]!.mechanism : mechanismOf(state, PLACEMENT_LOCAL)
 }
 
 /** What became of a record of a batch in the group. */

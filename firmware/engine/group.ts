@@ -8,7 +8,7 @@
  * of the host stand in the same group; their completions take the place of the PERSIST_ACKs.
  */
 
-import type { Batch } from '../batch/batch.ts'
+import { type Batch, keeperOf } from '../batch/batch.ts'
 import { isStillFilled } from '../batch/members.ts'
 import { run } from '../board/command-list.ts'
 import { PASS } from '../board/fault.ts'
@@ -48,12 +48,17 @@ export function makeGroupRoom(state: GroupContext, batch: Batch): void {
   if (isStillFilled(state.batches)) runBurst(state)
   const left = batch.received - batch.judged
   // Others of it are of the same placement.
-  const region = batch.regions[0]!
+  const region = keeperOf(batch)
   if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
 }
 
 /** Completions of a group, and again those that a refusal in between has delayed. */
 const COMPLETION_LINES: number = 4 * BURST_FRAMES
+
+/** A message is about to be delivered, if it may be: there is to be room to tell of it. */
+export function makeTellRoom(state: GroupContext): void {
+  if (composeRoom(state.host, state.list) < COMPLETION_LINES) runBurst(state)
+}
 
 /** Commits the group as it stands. */
 export function commitNow(state: GroupContext): void {

@@ -40,9 +40,9 @@ import {
 } from '../medium/region.ts'
 import type { Ask } from '../transport/message.ts'
 
-/** What storage has against the record, or against plain bytes of a batch. */
+/** What storage has against the record, or against plain bytes or a message of a batch. */
 export function storageFault(state: ThroughContext, ask: Ask, region: Region): Fault {
-  if (region.kind === KIND_BYTES) return bytesMemberFault(state, ask, region)
+  if (region.kind !== KIND_RECORDS) return bytesMemberFault(state, ask, region)
   if (ask.slot >= region.slots) return SLOT
   if (ask.length > region.capacity) return RECORD_LENGTH
   if ((region.flags & FIXED_LENGTH) !== 0 && ask.length !== region.capacity) {
@@ -52,7 +52,7 @@ export function storageFault(state: ThroughContext, ask: Ask, region: Region): F
   return healthFault(state, region)
 }
 
-/** What storage has against plain bytes of a batch, which are one copy, and collected before. */
+/** What storage has against plain bytes, or a message: they are one copy, and collected before. */
 function bytesMemberFault(state: ThroughContext, ask: Ask, region: Region): Fault {
   if (ask.length > RECORD_BYTES_MAX) return RECORD_LENGTH
   return ask.wait > region.copies ? LEVEL : healthFault(state, region)

@@ -31,7 +31,14 @@ import { queueKindOf, typeOf, zone1Word } from './context.ts'
 import * as wqe from './element.ts'
 import type { Element, HostQueues } from './host.ts'
 import { memoryFault } from './memory-regions.ts'
-import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL, Z1_DOMAIN } from './queue-info.ts'
+import {
+  KIND_RECEIVE,
+  TYPE_AGENT,
+  TYPE_CONNECTED,
+  TYPE_GSI,
+  TYPE_LOCAL,
+  Z1_DOMAIN,
+} from './queue-info.ts'
 import { isHostRange } from './ranges.ts'
 
 /** Opcodes of a send queue, by the type of the queue: a bit for each. */
@@ -98,10 +105,14 @@ export function unitsAt(host: HostQueues, at: number): number {
   return host.bytes[at + wqe.WQE_UNITS]!
 }
 
-const OF_RECORDS = wqe.CARRIED | wqe.ADDRESSED | wqe.REPETITION
+const OF_PLACES = wqe.CARRIED | wqe.ADDRESSED
+const OF_RECORDS = OF_PLACES | wqe.REPETITION
 
 /** Forms of a record that no batch has: several copies, or two completions. */
 const ONE_BY_ONE = wqe.CARRIED | wqe.TWO_STEPS
+
+/** What no message of a batch has: a place, two completions, a word on how the host is woken. */
+const OF_OTHERS = OF_PLACES | wqe.TWO_STEPS | wqe.SOLICITED
 
 function isServed(host: HostQueues, place: number, opcode: number): boolean {
   if (queueKindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
@@ -124,10 +135,7 @@ function elementShapeFault(element: Element): Fault {
   if (entries > SGES_MAX || (entries > 0 && !hasBytes(opcode))) return ELEMENT_FORM
   if (entries > 0 && opcode === wqe.WQE_RECEIVE) return ELEMENT_FORM
   if (inline && length > INLINE_BYTES_MAX) return ELEMENT_LENGTH
-  const record = opcode === wqe.WQE_WRITE_PERSIST
-  if (!record && (flags & OF_RECORDS) !== 0) return ELEMENT_FORM
-  const batch = (flags & wqe.BATCH) !== 0
-  if (batch && (!record || (flags & ONE_BY_ONE) !== 0)) return ELEMENT_FORM
+  if (!isMemberForm(opcode, flags)) return ELEMENT_FORM
   const first = inline ? (length + 15) & -16 : entries * wqe.SGE_BYTES
   const last = lastBytes(element)
   const behind = first + last
@@ -135,6 +143,14 @@ function elementShapeFault(element: Element): Fault {
   element.copiesAt = last > 0 ? element.at + UNIT_BYTES + first : 0
   if (element.units !== 1 + Math.ceil(behind / UNIT_BYTES)) return ELEMENT_LENGTH
   return PASS
+}
+
+/** Do the flags of records and of batches fit together, and the opcode? */
+function isMemberForm(opcode: number, flags: number): boolean {
+  const batch = (flags & wqe.BATCH) !== 0
+  if (opcode === wqe.WQE_WRITE_PERSIST) return !batch || (flags & ONE_BY_ONE) === 0
+  if (batch) return opcode === wqe.WQE_SEND && (flags & OF_OTHERS) === 0
+  return (flags & OF_RECORDS) === 0
 }
 
 /** What stands behind the bytes of a record: further addresses, or the sequence expected. */
@@ -160,11 +176,15 @@ function readBatch({ bytes, words }: HostQueues, element: Element, w: number): v
  * What no batch may say. Whether its records agree with each other is for whoever holds all of
  * them: the peer, or the part.
  */
-function batchFault({ bytes, words }: HostQueues, element: Element): Fault {
+function batchFault(host: HostQueues, element: Element): Fault {
+  const { bytes, words } = host
   const { at, condition, copiesAt, last, batchIndex, batchCount, batchLeft } = element
   const zeros = words[(at + wqe.WQE_BATCH_ID) >> 2]! >>> 16
   const spare = bytes[at + wqe.WQE_CONDITION]! & ~(15 << wqe.CONDITION_SHIFT) & ~wqe.LAST_OF_BATCH
   if (condition > CONDITION_EXPECT || (zeros | spare) !== 0) return ELEMENT_FORM
+  // A message of a batch goes over the wire, to a host.
+  const isMessage = element.opcode === wqe.WQE_SEND
+  if (isMessage && typeOf(host, element.place) !== TYPE_CONNECTED) return ELEMENT_FORM
   // Indexes grow, and a burst is under way as a whole.
   if (batchIndex + batchLeft >= batchCount || batchLeft >= BATCH_ELEMENTS_MAX) return ELEMENT_FORM
   if (last !== (batchLeft === 0)) return ELEMENT_FORM

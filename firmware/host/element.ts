@@ -11,11 +11,11 @@
  *    8 length u32           bytes that it sends, or asks for
  *   12 R_Key u32
  *   16 address (64)         where in the peer's region; AH_* of a datagram
- *   24 operation (64)       of a record or a query; what an atomic adds or swaps in; of ASSOCIATE
- *      and BLOCK_SIZE the BSETH, 16 bytes, and of PREFETCH_HINT the PFETH, 8 bytes and 8 of 0, as
- *      they are on the wire
+ *   24 operation (64)       of a record, a message of a batch, or a query; what an atomic adds or
+ *      swaps in; of ASSOCIATE and BLOCK_SIZE the BSETH, 16 bytes, and of PREFETCH_HINT the PFETH,
+ *      8 bytes and 8 of 0, as they are on the wire
  *   32 compare (64)         of an atomic; of FLUSH: placement u8, selectivity u8
- *      of a record of a batch (BATCH): condition and last u8, as in PWETH; index u8; count - 1 u8;
+ *      of a member of a batch (BATCH): condition and last u8, as in PWETH; index u8; count - 1 u8;
  *      records of its burst that may come behind it u8, 0 of the last; batch id u16; 0 u16
  *   40 local address (64)   of the bytes, unless they are inline or scattered
  *   48 L_Key u32
@@ -100,7 +100,7 @@ export const ADDRESSED = 32
  * durable (source 2, flow 2; P2-21, P2-24).
  */
 export const TWO_STEPS = 64
-/** A record of a batch (source 4; D-10). */
+/** A record of a batch, or a SEND that is a message of one (source 4; D-10; S1-M9). */
 export const BATCH = 128
 
 /** A record that may have been executed before, as R of the PWETH says over the wire. */
@@ -128,7 +128,8 @@ export const SGE_LKEY = 12
  *    0 stamp u32       number of the entry, + 1        4 queue u32, of the element
  *    8 unit u32        number of its first unit       12 status u8 (ibv_wc_status)
  *   13 opcode u8, of the element                      14 flags u16
- *   16 length u32      20 immediate u32               24 operation (64), or what an atomic found
+ *   16 length u32      20 immediate u32               24 operation (64), also of a message of a
+ *      batch at who receives it; or what an atomic found
  *   32 PSN u32         36 copies u8  37 mechanism u8  38 refusal u8 (status of the PERSIST_ACK)
  *   40 address (64), of the record or the bytes at the peer; MAC, six bytes, of who sent a datagram
  *      of ASSOCIATE and BLOCK_SIZE operation and address are the words of the BSETH that was

@@ -20,6 +20,8 @@ export const KIND_RECORDS = 0
 export const KIND_BYTES = 1
 /** A region of the host's ordinary memory, registered on demand: its pages come and go. */
 export const KIND_ON_DEMAND = 2
+/** No region: what goes to the receives of a host (MESSAGES). It is on no medium. */
+export const KIND_MESSAGES = 3
 
 /** Access flags as in wire-format section 4 (IBTA 10.6.3), and our own for WRITE_PERSIST. */
 export const REMOTE_WRITE: number = 1 << 1
@@ -127,6 +129,37 @@ export interface Region {
   readonly mechanism: number
   /** Records that wait for a host that shows its memory; likewise. */
   pending: number
+}
+
+/**
+ * Where a message of a batch goes (S1-M9): to a receive of the host behind its queue pair. Whoever
+ * asks a member for its region is told this one, which no key names and no table holds. What stands
+ * in the NVDIMM of a message is its operation.
+ */
+export const MESSAGES: Region = {
+  index: REGIONS + RELAYS,
+  id: -1,
+  name: '',
+  kind: KIND_MESSAGES,
+  slots: 0,
+  capacity: 0,
+  copies: 1,
+  flags: 0,
+  protectionDomain: 0,
+  stride: 0,
+  placement: PLACEMENT_LOCAL,
+  at: 0,
+  base: 0,
+  areaBytes: 0,
+  baseHigh: 0,
+  baseLow: 0,
+  keyAt: 0,
+  rkey: 0,
+  rights: 0,
+  unsettled: 0,
+  repaired: 0,
+  mechanism: 0,
+  pending: 0,
 }
 
 /** Places for regions; the low five bits of a key choose the place. */

@@ -117,6 +117,7 @@ function sendMember(
   pweth.operationLow = operationLowOf(batch, index)
   pweth.batch = true
   pweth.oneStatus = true
+  pweth.message = false
   pweth.condition = batch.condition
   pweth.lastOfBatch = isLast
   pweth.batchId = batch.id

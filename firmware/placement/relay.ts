@@ -117,6 +117,7 @@ export function acceptRelay(state: ServeContext, qp: QueuePair, ask: Ask, dataAt
 function leaveBatch(pweth: Pweth): void {
   pweth.batch = false
   pweth.oneStatus = false
+  pweth.message = false
   pweth.condition = 0
   pweth.lastOfBatch = false
   pweth.batchId = 0

@@ -67,6 +67,7 @@ import {
   READ,
   type Request,
   type RequestKind,
+  SEND,
   type WcStatus,
   WRITE_PERSIST,
 } from '../transport/requester.ts'
@@ -225,7 +226,7 @@ function postElement(
   const { element } = state.host
   const item = takePosting(state, pair)
   const posting = hostWork.postings[item]!
-  const { opcode } = element
+  const opcode = sentKindOf(element)
   work.from = hostWork.buffer < 0 ? 0 : bufferAt(hostWork.buffer)
   work.length = bytesSent(element)
   work.immediate = element.immediate
@@ -239,6 +240,11 @@ function postElement(
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
   if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
+}
+
+/** A message of a batch goes as its records do. */
+function sentKindOf({ opcode, flags }: Element): number {
+  return opcode === SEND && (flags & el.BATCH) !== 0 ? WRITE_PERSIST : opcode
 }
 
 function describePosting(state: HostState & QueueState, pair: HostPair, posting: Posting): void {
@@ -291,6 +297,11 @@ function aimRequest(work: Work, element: Element): void {
  */
 function describePersist(state: BoardState, work: Work, element: Element): void {
   const { pweth, reth } = work
+  pweth.message = element.opcode === SEND
+  if (pweth.message) {
+    describeMessage(work, element)
+    return
+  }
   const carried = (element.flags & el.CARRIED) !== 0
   const addressed = (element.flags & el.ADDRESSED) !== 0
   pweth.wait = element.wait
@@ -310,7 +321,23 @@ function describePersist(state: BoardState, work: Work, element: Element): void 
   }
 }
 
-/** The place of a record in its batch, of which one status tells the end; or that it has none. */
+/** A message of a batch has no place in any region. */
+function describeMessage(work: Work, element: Element): void {
+  const { pweth, reth } = work
+  reth.vaHigh = 0
+  reth.vaLow = 0
+  reth.rkey = 0
+  pweth.wait = 1
+  pweth.slotAddressed = false
+  pweth.carried = false
+  pweth.furtherCopies = 0
+  pweth.wantsAck = true
+  pweth.guarded = false
+  work.guard = 0
+  describeBatch(work, element)
+}
+
+/** The place of a member in its batch, of which one status tells the end; or that it has none. */
 function describeBatch(work: Work, element: Element): void {
   const { pweth } = work
   const batch = (element.flags & el.BATCH) !== 0

@@ -11,6 +11,8 @@
  * - Plain bytes (S1-M9) are stored when their group is committed, and no later than here: before
  *   anything that comes behind them. In order they are alone of their batch in that group, so what
  *   came before is durable, and what comes behind has touched nothing, when the first is stored.
+ * - So it is with messages (S1-M9), which the host has just before their group is committed: in
+ *   order it is told of one exactly when all before it is accepted, and durable in every copy.
  * - A record that is known to be durable is accepted and not stored again, whatever the condition.
  *   In order, every record before it is durable or stands in the same group in front of it.
  * - To be received is to be collected: the transport acknowledges a record as it comes, and its
@@ -26,14 +28,17 @@ import {
   beginBatch,
   enterBytes,
   enterFault,
+  enterMessage,
   enterSlot,
   hasCollected,
   isBatchOpen,
+  keeperOf,
   noteMemberDurable,
   noteRefused,
   operationHighOf,
   operationLowOf,
   refuseWhole,
+  regionOf,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { addMember, type Members, takeRoom } from '../batch/members.ts'
@@ -42,6 +47,7 @@ import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
+  BATCH_REGION,
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
@@ -79,6 +85,8 @@ import { storageFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   KIND_BYTES,
+  KIND_RECORDS,
+  MESSAGES,
   PLACEMENT_RELAY,
   type Region,
   TAKES_GUARDS,
@@ -102,6 +110,7 @@ import type { Packet } from '../wire/packet.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 import { concludeHanded, fillMember, handCollected, isHandedOn } from './handed.ts'
+import { isHostPair, readyReceive } from './host-receive.ts'
 
 /** The record that is being judged. */
 const record: Ask = { ...blankAsk(), batch: true }
@@ -118,16 +127,8 @@ export function beginMember(
 ): Fault {
   const { reth, pweth } = state
   if (pweth.condition > CONDITION_EXPECT) return PERSIST_HEADER
-  const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
+  const fault = pweth.message ? aimMessage(state, message) : aimMember(state, qp, message)
   if (fault !== PASS) return fault
-  const region = state.located.region!
-  const form = memberFormFault(state, region, message)
-  if (form !== PASS) return form
-  if (region.placement === PLACEMENT_RELAY) {
-    const link = linkFault(state, qp, region)
-    if (link !== PASS) return link
-    if (pweth.guarded && (toldFlags(region) & TAKES_GUARDS) === 0) return PERSIST_HEADER
-  }
   const batch = state.batches.of[qp.index]!
   let why = PASS
   if (qp.batching && batch.id !== pweth.batchId) {
@@ -143,8 +144,6 @@ export function beginMember(
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   message.placed = false
   message.plain = false
-  message.region = region
-  message.slot = reth.vaHigh
   message.length = reth.length
   message.wait = pweth.wait
   message.carried = pweth.carried ? pweth.furtherCopies + 1 : 1
@@ -158,6 +157,32 @@ export function beginMember(
     batch.members!.expectLow[batch.received] = u32(state.bytes, at + 4)
   }
   return PASS
+}
+
+/** It goes to the host, and so to no place of any region. */
+function aimMessage({ reth, pweth }: WireState, message: Ask): Fault {
+  if (pweth.slotAddressed || pweth.carried || pweth.guarded) return PERSIST_HEADER
+  if ((reth.vaHigh | reth.vaLow | reth.rkey) !== 0) return PERSIST_HEADER
+  message.region = MESSAGES
+  message.slot = pweth.batchIndex
+  message.bytesAt = 0
+  return PASS
+}
+
+/** It goes to a slot, or to bytes, of the region that its key names. */
+function aimMember(state: AcceptContext & RequestState, qp: QueuePair, message: Ask): Fault {
+  const { reth, pweth } = state
+  const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
+  if (fault !== PASS) return fault
+  const region = state.located.region!
+  message.region = region
+  message.slot = reth.vaHigh
+  const form = memberFormFault(state, region, message)
+  if (form !== PASS || region.placement !== PLACEMENT_RELAY) return form
+  const link = linkFault(state, qp, region)
+  if (link !== PASS) return link
+  const isGuard = pweth.guarded && (toldFlags(region) & TAKES_GUARDS) === 0
+  return isGuard ? PERSIST_HEADER : PASS
 }
 
 /** Does it name a slot, or bytes inside of a region of bytes? */
@@ -195,13 +220,7 @@ function enterMember(
   const formed = !pweth.carried && pweth.wantsAck && pweth.oneStatus
   let fault = why === PASS && !formed ? BATCH_FIELDS : why
   if (fault === PASS) fault = enterFault(batches, batch, pweth, region, BATCH_RECORDS_MAX)
-  if (fault === PASS) {
-    const { slot, bytesAt, length } = message
-    fault =
-      bytesAt === 0
-        ? enterSlot(batch, region, slot)
-        : enterBytes(batch, region, bytesAt - region.base, length)
-  }
+  if (fault === PASS) fault = enterPlace(state, qp, batch, message)
   if (fault !== PASS) {
     refuseBatch(state, qp, batch, batchIndex, fault)
     return
@@ -210,6 +229,16 @@ function enterMember(
   const storage = storageFault(state, message, region)
   const { length, wait, guard } = message
   addMember(batch.members!, batch.received, batchIndex, length, wait, guard, storage)
+}
+
+/** The next member goes where `message` says; why all of the batch is refused by that, or PASS. */
+function enterPlace(state: AcceptContext, qp: QueuePair, batch: Batch, message: Ask): Fault {
+  const { slot, bytesAt, length } = message
+  const region = message.region!
+  // Without a host behind it nobody receives.
+  if (region === MESSAGES) return isHostPair(state, qp) ? enterMessage(batch, slot) : BATCH_REGION
+  if (bytesAt === 0) return enterSlot(batch, region, slot)
+  return enterBytes(batch, region, bytesAt - region.base, length)
 }
 
 /** Its operations are new ones as it comes: when it is judged, they may be so no more. */
@@ -309,7 +338,7 @@ function wholeFault(
     if (knowsRecord(state, qp, batch, i)) continue
     record.operationHigh = operationHighOf(batch, i)
     record.operationLow = operationLowOf(batch, i)
-    const fault = repetitionFault(state, batch.regions[0]!, qp.client, qp, record, against)
+    const fault = repetitionFault(state, keeperOf(batch), qp.client, qp, record, against)
     // Of a doubt nobody is told less.
     if (fault !== against && told !== IN_DOUBT) told = fault
   }
@@ -387,30 +416,34 @@ export function storeCollected(state: RecordContext, qp: QueuePair): void {
   }
   const members = batch.members!
   makeGroupRoom(state, batch)
-  let bytes = false
+  let apart = false
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
     // What was run just now may have ended the queue pair, and given back what it held.
     if (n === looked && qp.state === STATE_OPEN) looked = lookAtSlots(state, batch, n)
+    if (qp.state === STATE_OPEN && regionOf(batch, n) === MESSAGES) readyReceive(state, qp)
     if (qp.state !== STATE_OPEN) return
     const index = members.indexes[n]!
     batch.judged = n + 1
     const fault = judgeMember(state, qp, batch, members, n)
     if (fault === PASS) {
       batch.next = index + 1
-      if (record.bytesAt > 0) bytes = endBytesMember(state, batch)
+      if (record.region!.kind !== KIND_RECORDS) apart = endApart(state, batch)
       continue
     }
     count(state, fault)
     noteRefused(batch, index, fault)
   }
   // What its queue pair stores next must not be stored before them.
-  if (bytes && qp.state === STATE_OPEN) commitNow(state)
+  if (apart && qp.state === STATE_OPEN) commitNow(state)
 }
 
-/** Plain bytes have joined the group: in order nothing stands in it behind them. Is it to end? */
-function endBytesMember(state: GroupContext, batch: Batch): boolean {
+/**
+ * Plain bytes, or a message, have joined the group: in order nothing stands in it behind them. Is
+ * it to end with the burst?
+ */
+function endApart(state: GroupContext, batch: Batch): boolean {
   if (batch.condition !== CONDITION_IN_ORDER) return true
   commitNow(state)
   return false

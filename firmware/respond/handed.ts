@@ -34,6 +34,7 @@ import {
   type Batch,
   beginHanding,
   hasCollected,
+  keeperOf,
   noteMemberDurable,
   noteRefused,
   operationHighOf,
@@ -70,7 +71,7 @@ import { isInBitmap } from '../wire/persist-ack.ts'
 
 /** Is what the batch has collected handed on, and not stored by the group? */
 export function isHandedOn(batch: Batch): boolean {
-  return batch.regions[0]!.placement >= PLACEMENT_THROUGH
+  return keeperOf(batch).placement >= PLACEMENT_THROUGH
 }
 
 /** Fills in member `n` of the batch, as it is asked for. */

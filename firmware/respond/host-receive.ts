@@ -10,6 +10,8 @@
  *   nothing of it has happened (P2-25); room and elements are then looked for, and room is kept.
  * - The completion stands in the list behind the bytes that it speaks of, and the acknowledgement
  *   behind both: posted writes keep their order, so the host sees the data first.
+ * - A message of a batch takes an element when its batch is judged (engine/deliver.ts), and never
+ *   between the packets of a SEND: these have the batch judged before them.
  * - Only the sender's message is longer than the element: that is its error (RECEIVE_LENGTH).
  */
 
@@ -18,17 +20,15 @@ import {
   COMPLETION_OVERRUN,
   DMA,
   type Fault,
-  MEMORY_KEY,
   NOT_READY,
   PASS,
   RECEIVE_LENGTH,
-  UNREADABLE,
 } from '../board/fault.ts'
 import { DMA_SPACE, DONE } from '../board/hal.ts'
 import { POSTED_RECEIVES, QUEUE_PAIRS, RECEIVES, UNIT_BYTES } from '../board/limits.ts'
 import { FETCH_AT } from '../board/memory-map.ts'
 import { runBurst, touch } from '../burst/burst.ts'
-import type { AcceptContext, BurstContext, QueueContext, QueueState } from '../burst/context.ts'
+import type { AcceptContext, BurstContext, GroupContext, QueueState } from '../burst/context.ts'
 import {
   contextNow,
   failHostQueue,
@@ -37,9 +37,16 @@ import {
   refreshNow,
 } from '../burst/queue-contexts.ts'
 import { failQueuePair } from '../burst/staging.ts'
+import {
+  beginReceiveCompletion,
+  elementFault,
+  endReceipt,
+  isElementReady,
+} from '../engine/deliver.ts'
+import { makeTellRoom } from '../engine/group.ts'
 import { invalidate } from '../engine/locate.ts'
 import { describeOutcome, dropResult } from '../engine/outcome.ts'
-import { blankOut, complete, releaseCompletion, reserveCompletion } from '../host/completion.ts'
+import { releaseCompletion, reserveCompletion } from '../host/completion.ts'
 import {
   depthOf,
   farPointerOf,
@@ -52,7 +59,6 @@ import {
 import * as el from '../host/element.ts'
 import { checkElement } from '../host/element-check.ts'
 import type { HostContext, HostState } from '../host/host-state.ts'
-import { memoryFault } from '../host/memory-regions.ts'
 import {
   ahead,
   QUEUE_ERROR,
@@ -87,17 +93,7 @@ export function ringReceives(state: HostState & QueueState, place: number): void
 
 /** Takes the element that is next for a message that begins. NOT_READY if there is none. */
 export function takeHostReceive(state: HostState & QueueState, qp: QueuePair): Fault {
-  const { host, hostWork } = state
-  const pair = hostWork.pairs[qp.index]!
-  if (pair.reserved < 0 && pair.fetched !== pair.taken) {
-    const place = host.contexts.placeOf[pair.completions]!
-    if (place >= 0 && reserveCompletion(host, place)) pair.reserved = place
-  }
-  if (pair.reserved < 0 || pair.fetched === pair.taken) {
-    pair.starved = true
-    hostWork.look = true
-    return NOT_READY
-  }
+  if (!isElementReady(state, state.hostWork.pairs[qp.index]!)) return NOT_READY
   qp.receive = HOST_RECEIVE
   return PASS
 }
@@ -115,7 +111,7 @@ export function receiveHostSend(
   const held = row.begins ? 0 : qp.messageTo
   const entry = pair.taken & (POSTED_RECEIVES - 1)
   if (fault === PASS && held + length > pair.receiveBytes[entry]!) fault = RECEIVE_LENGTH
-  if (fault === PASS && length > 0) fault = receiveKeyFault(state, pair, entry)
+  if (fault === PASS && length > 0) fault = elementFault(state, pair, entry)
   if (fault === PASS && row.iethAt > 0) {
     readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
     fault = invalidate(state, qp, state.ieth.rkey)
@@ -133,18 +129,6 @@ export function receiveHostSend(
   touch(state, qp)
   if (row.ends) endHostReceive(state, qp, packet, row, held + length)
   return PASS
-}
-
-/** The memory of an element may have been taken back since it was judged: its queue is over. */
-function receiveKeyFault(state: QueueContext, pair: HostPair, entry: number): Fault {
-  const { regions } = state.host
-  const key = pair.receiveKey[entry]!
-  const at = pair.receiveAt[entry]!
-  const bytes = pair.receiveBytes[entry]!
-  const fault = memoryFault(regions, key, pair.qp!.protectionDomain, at, bytes)
-  if (fault === PASS) return PASS
-  failHostQueue(state, pair.receive, MEMORY_KEY)
-  return UNREADABLE
 }
 
 /** The message is over, `length` bytes of it in the host's memory: the host is told. */
@@ -174,27 +158,6 @@ export function endHostReceive(
   endReceipt(state, pair)
 }
 
-/** Begins the completion of the element that is next. */
-function beginReceiveCompletion(state: HostContext, pair: HostPair): void {
-  const { completion } = state.host
-  const unit = pair.receiveUnit[pair.taken & (POSTED_RECEIVES - 1)]!
-  blankOut(completion)
-  completion.queue = pair.receive
-  completion.unit = unit
-  completion.pointer = (unit + 1) >>> 0
-  completion.opcode = el.WQE_RECEIVE
-  completion.incarnation = state.incarnation
-}
-
-function endReceipt(state: HostContext & QueueState, pair: HostPair): void {
-  const place = pair.reserved
-  pair.reserved = -1
-  pair.taken = (pair.taken + 1) | 0
-  // The next elements, before they are missed; and a result that waited for the message to end.
-  if (pair.receiveWaits || pair.resultFirst >= 0) state.hostWork.look = true
-  complete(state.host, state.list, place)
-}
-
 /** Fetches elements, tells results that wait for one, finds room where there was none. */
 export function serveReceives(state: BurstContext, pair: HostPair): void {
   if (pair.receiveWaits) fetchReceives(state, pair)
@@ -210,6 +173,16 @@ export function serveReceives(state: BurstContext, pair: HostPair): void {
     if (pair.receiveWaits) fetchReceives(state, pair)
   }
   if (pair.starved && reserveReceive(state, pair)) pair.starved = false
+}
+
+/**
+ * A message of a batch is about to be judged: looks for an element, and for room to tell of it,
+ * where they are missed. That may end the queue pair.
+ */
+export function readyReceive(state: GroupContext, qp: QueuePair): void {
+  makeTellRoom(state)
+  const pair = state.hostWork.pairs[qp.index]!
+  if (pair.qp === qp && !isElementReady(state, pair)) serveReceives(state, pair)
 }
 
 /** Has room for one completion of its receive queue reserved. False if there is none now. */

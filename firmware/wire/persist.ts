@@ -4,7 +4,7 @@
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
- *  0|VVVV4444|CCSKBAUR|NNNNLOrr|PPPGrrEE|
+ *  0|VVVV4444|CCSKBAUR|NNNNLOMr|PPPGrrEE|
  *   +--------+--------+--------+--------+
  *  4|    batch id     | index  |count-1 |
  *   +--------+--------+--------+--------+
@@ -19,6 +19,8 @@
  *   R repetition: the operation may have been executed before, and others have written since
  *   N condition of the batch (D-10): 0 independent, 1 in order, 2 expect
  *   L last of the batch, or of what is sent of it again    O one status for all of the batch
+ *   M the data is a message for a receive of the queue pair (S1-M9): only with B, and then without
+ *   S, K and G, and with a RETH of which only the length is not 0
  *   G a guard stands behind all else         r reserved
  *   E further copies carried, 0 unless K
  *
@@ -63,7 +65,8 @@ const REPETITION = 0x01
 const CONDITION_SHIFT = 4
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
-const RESERVED_CONDITION = 0x03
+const MESSAGE = 0x02
+const RESERVED_CONDITION = 0x01
 const GUARDED = 0x10
 const RESERVED_COPIES = 0x0c
 const FURTHER_COPIES = 0x03
@@ -100,6 +103,8 @@ export interface Pweth {
   lastOfBatch: boolean
   /** The whole batch is answered by one status. */
   oneStatus: boolean
+  /** Its data goes to a receive of the queue pair, and no region. */
+  message: boolean
   /** 0 to 7. */
   priority: number
   /** The guard of its data stands behind the other extensions. */
@@ -134,6 +139,7 @@ export function blankPweth(): Pweth {
     condition: 0,
     lastOfBatch: false,
     oneStatus: false,
+    message: false,
     priority: 0,
     guarded: false,
     furtherCopies: 0,
@@ -184,6 +190,7 @@ function readBatchFields(into: Pweth, bytes: Uint8Array, at: number): void {
   into.condition = condition >> CONDITION_SHIFT
   into.lastOfBatch = (condition & LAST_OF_BATCH) !== 0
   into.oneStatus = (condition & ONE_STATUS) !== 0
+  into.message = (condition & MESSAGE) !== 0
   into.batchId = u16(bytes, at + PWETH_BATCH_ID)
   into.batchIndex = bytes[at + PWETH_BATCH_INDEX]!
   into.batchCount = bytes[at + PWETH_BATCH_COUNT]! + 1
@@ -203,7 +210,8 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
   bytes[at + PWETH_CONDITION] =
     (from.condition << CONDITION_SHIFT) |
     (from.lastOfBatch ? LAST_OF_BATCH : 0) |
-    (from.oneStatus ? ONE_STATUS : 0)
+    (from.oneStatus ? ONE_STATUS : 0) |
+    (from.message ? MESSAGE : 0)
   bytes[at + PWETH_COPIES] =
     (from.priority << 5) | (from.guarded ? GUARDED : 0) | from.furtherCopies
   putU16(bytes, at + PWETH_BATCH_ID, from.batchId)

@@ -32,6 +32,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   BATCH_FIELDS: 'Give the records of a batch other slots, and consecutive operations.',
   BATCH_TIME: 'The record is unchanged; send its whole batch again, without a pause.',
   BATCH_ROOM: 'Too many batches at once; send this one again, or a smaller one.',
+  NO_RECEIVE: 'Post a receive at the target, and take its completions; then send again.',
   BATCH_REGION: "Make a batch for each placement, or write these records one by one, by 'persist'.",
   // management
   BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",

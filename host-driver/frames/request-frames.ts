@@ -142,7 +142,8 @@ export function persistHeader(work: HeapRequest): Pweth {
   const { operation = 0n, batch } = work
   const header = blankPweth()
   header.wait = work.wait ?? 1
-  header.slotAddressed = work.addressed !== true
+  header.message = work.message === true
+  header.slotAddressed = work.addressed !== true && !header.message
   header.carried = work.carried === true
   header.furtherCopies = work.furtherCopies ?? 0
   header.wantsAck = true

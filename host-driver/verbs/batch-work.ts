@@ -1,6 +1,6 @@
 /**
- * Work requests that are records of a batch, checked: one list holds all of what goes out in one
- * burst.
+ * Work requests that are members of a batch, records and messages, checked: one list holds all of
+ * what goes out in one burst.
  *
  * Invariant: what has passed is a burst that the responder can take, as far as the requests
  * themselves tell: ids and counts that agree, indexes that grow, operations that follow the
@@ -53,10 +53,12 @@ export function checkBursts(list: readonly SendRequest[]): void {
     if (open !== null) checkFollows(open, request)
     if (batch === undefined) continue
     if (open === null) places = new Set()
-    const slot = request.remoteAddr! >> 32n
-    const place = `${request.rkey}:${slot}`
-    if (places.has(place)) throw new ArgumentError(`request ${wrId}: batch: slot ${slot} twice`)
-    places.add(place)
+    if (request.opcode !== 'SEND') {
+      const slot = request.remoteAddr! >> 32n
+      const place = `${request.rkey}:${slot}`
+      if (places.has(place)) throw new ArgumentError(`request ${wrId}: batch: slot ${slot} twice`)
+      places.add(place)
+    }
     open = batch.last ? null : request
   }
   if (open !== null) {

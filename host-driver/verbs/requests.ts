@@ -14,6 +14,7 @@ import {
   PERSIST_QUERY,
   READ,
   type RequestKind,
+  SEND,
   SEND_IMM,
   SEND_INV,
   WC_OPCODES,
@@ -60,19 +61,23 @@ export function grantedOf(peer: PeerAttributes, agreed: Depths | null): Granted 
 export function postedOf(send: SendRequest, left: number): Posted {
   const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n } = send
   const { wait = 2, guard, batch } = send
-  const kind = kindOf(opcode)
+  const asked = kindOf(opcode)
+  // A message of a batch goes as its records do, and to no region.
+  const message = asked === SEND && batch !== undefined
+  const kind = message ? WRITE_PERSIST : asked
   const { placement, selectivity } = flushFields(send)
   const request = {
     kind,
+    message,
     data: sgList.map(rangeOf),
     length: kind === FLUSH ? (send.length ?? 0) : undefined,
-    rkey,
-    address: remoteAddr,
+    rkey: message ? 0 : rkey,
+    address: message ? 0n : remoteAddr,
     operation: operationOf(kind, send),
     compare: kind === COMPARE_SWAP ? send.compareAdd : undefined,
     immediate: immediateOf(kind, send),
-    wait: kind === WRITE_PERSIST ? wait : undefined,
-    guard: kind === WRITE_PERSIST ? guard : undefined,
+    wait: message ? 1 : kind === WRITE_PERSIST ? wait : undefined,
+    guard: asked === WRITE_PERSIST ? guard : undefined,
     batch: batch === undefined ? undefined : placeOf(batch, left),
     batchId: kind === PERSIST_QUERY ? send.batchId : undefined,
     placement,
@@ -116,9 +121,9 @@ export function completionOf(
   qpNum: number,
   end: JobEnd,
 ): WorkCompletion {
-  const { kind } = request
+  const { kind, message = false } = request
   const { status, copies, refusal } = end
-  const plain = plainCompletion(wrId, qpNum, WC_OPCODES[kind]!, status)
+  const plain = plainCompletion(wrId, qpNum, WC_OPCODES[message ? SEND : kind]!, status)
   if (status === 'GENERAL_ERR') return { ...plain, fault: faultOfStatus(refusal) }
   if (status !== 'SUCCESS') return plain
   if (end.bitmap !== undefined) return { ...plain, ...ofBatch(end, end.bitmap) }
@@ -168,6 +173,6 @@ function plainCompletion(
   return {
     ...{ wrId, status, opcode, qpNum, byteLen: 0, immData: null, invalidatedRkey: null },
     ...{ original: null, copies: 0, mechanism: 'unknown', durable: false, upTo: null },
-    ...{ durableIndexes: null, fault: null },
+    ...{ durableIndexes: null, operationId: null, fault: null },
   }
 }

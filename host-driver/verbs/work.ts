@@ -209,10 +209,11 @@ function needsPlace(kind: RequestKind): boolean {
 function checkNeeded(request: SendRequest, kind: RequestKind, what: What): void {
   const { operationId, wait = 2, batch } = request
   if (batch !== undefined) {
-    if (kind !== WRITE_PERSIST) {
-      throw new ArgumentError(`${said(what)}: a batch is of WRITE_PERSIST`)
+    if (kind !== WRITE_PERSIST && kind !== SEND) {
+      throw new ArgumentError(`${said(what)}: a batch is of WRITE_PERSIST and SEND`)
     }
     checkBatchOf(batch, what)
+    if (kind === SEND) checkMessage(request, what)
   }
   if (kind === WRITE_IMM || kind === SEND_IMM) checkField(what, 'immData', request.immData, WORD)
   if (kind === SEND_INV) checkField(what, 'invalidateRkey', request.invalidateRkey, WORD)
@@ -236,6 +237,12 @@ function checkNeeded(request: SendRequest, kind: RequestKind, what: What): void 
   if (kind === WRITE_PERSIST && !(Number.isInteger(wait) && wait >= 1 && wait <= COPIES_MAX)) {
     throw new ArgumentError(`${said(what)}: wait for ${wait} copies: 1 to ${COPIES_MAX}`)
   }
+}
+
+/** What a message of a batch says of itself besides what a SEND does. */
+function checkMessage({ operationId, flags }: SendRequest, what: What): void {
+  checkField(what, 'operationId', operationId, OPERATION)
+  if (has(flags, SOLICITED)) throw new ArgumentError(`${said(what)}: batch: SOLICITED`)
 }
 
 function checkFlush(request: SendRequest, what: What): void {

@@ -56,7 +56,7 @@ const NOT_TOLD = 'BATCH_ABORTED'
 
 /** Reasons that may be gone at the next try. */
 const PASSING: ReadonlySet<string> = new Set([
-  ...['MEDIA', 'STAGING', 'GUARD', 'BATCH_ROOM', 'BATCH_TIME', NOT_TOLD],
+  ...['MEDIA', 'STAGING', 'GUARD', 'BATCH_ROOM', 'BATCH_TIME', 'NO_RECEIVE', NOT_TOLD],
 ])
 
 /** Reasons that hold for every record of the burst, whichever was the first to meet them. */

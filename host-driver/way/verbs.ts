@@ -62,7 +62,8 @@ export interface Sge {
 }
 
 /**
- * What makes a WRITE_PERSIST a record of a batch (D-10). The records of a batch are posted in one
+ * What makes a WRITE_PERSIST a record of a batch (D-10), and a SEND a message of one, which the
+ * peer's host receives under the same condition (S1-M9). The members of a batch are posted in one
  * list, one behind the other, under operations that follow each other; they complete when the one
  * status of the batch has come, each by itself. One that was refused ends as GENERAL_ERR: with the
  * reason in `fault` if it is the first of them, else with BATCH_ABORTED. It is posted again in
@@ -105,13 +106,13 @@ export interface SendRequest {
   readonly wholeRegion?: boolean
   readonly persistent?: boolean
   readonly global?: boolean
-  /** Of WRITE_PERSIST and PERSIST_QUERY: the operation, unsigned 64 bits, from 1. */
+  /** Of WRITE_PERSIST, PERSIST_QUERY and a SEND with `batch`: the operation, 64 bits, from 1. */
   readonly operationId?: bigint
   /** Of WRITE_PERSIST: durable copies that are waited for; 2 unless given. */
   readonly wait?: number
   /** Of WRITE_PERSIST: the guard of its data (`guardOf`); none unless given, or 0. */
   readonly guard?: number
-  /** Of WRITE_PERSIST: it is a record of a batch. */
+  /** Of WRITE_PERSIST: it is a record of a batch; of SEND: a message of one. */
   readonly batch?: BatchOf
   /**
    * Of PERSIST_QUERY, instead of an operation: the id of the last batch of the queue pair. Over the
@@ -152,6 +153,11 @@ export interface WorkCompletion {
    * `fault` is then the reason of the first record that was refused.
    */
   readonly durableIndexes: readonly number[] | null
+  /**
+   * Of a received message of a batch: its operation; else null. Such a message may come twice,
+   * after the power of this card went: under the same operation.
+   */
+  readonly operationId: bigint | null
   /** Name of the fault where the status alone says too little, or null. */
   readonly fault: string | null
 }

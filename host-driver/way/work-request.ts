@@ -78,6 +78,8 @@ export interface WorkRequest {
   readonly extensions?: readonly Reth[]
   /** Of a record that belongs to a batch. */
   readonly batch?: BatchPlace
+  /** Of a member of a batch: its bytes go to a receive of the peer's host, and to no region. */
+  readonly message?: boolean
   /** Of a query over frames: the batch that it asks about, instead of an operation. */
   readonly batchId?: number
   /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */

@@ -139,6 +139,18 @@ describe('a packet', () => {
       'batch 9 256/256 in order last',
   )
 
+  printed(
+    'a message of a batch',
+    {
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: 0x11, psn: 256 },
+      reth: { length: 8 },
+      pweth: { operationLow: 7, batch: true, message: true, batchId: 9, batchCount: 2 },
+      payload: new Uint8Array(8),
+    },
+    'WRITE_PERSIST Only qp 0x11 psn 256 va 0x0 key 0x0 8 B op 7 wait 1 ' +
+      'batch 9 1/2 independent message',
+  )
+
   for (const [condition, expected, told] of [
     [2, 5n, 'expect 5'],
     [7, undefined, 'condition 7'],

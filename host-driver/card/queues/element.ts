@@ -81,7 +81,7 @@ export function encodeElement(element: QueueElement, carried: Carried): Uint8Arr
   }
   const bytes = new Uint8Array(units * UNIT_BYTES)
   const view = new DataView(bytes.buffer)
-  bytes[el.WQE_OPCODE] = element.kind === 'nop' ? el.WQE_NOP : element.kind
+  bytes[el.WQE_OPCODE] = opcodeOf(element)
   bytes[el.WQE_UNITS] = units
   view.setUint16(el.WQE_FLAGS, flagsOf(element, !isWord && carried.inline !== undefined), true)
   view.setUint32(el.WQE_RKEY, element.rkey ?? 0, true)
@@ -109,6 +109,12 @@ export function encodeElement(element: QueueElement, carried: Carried): Uint8Arr
   })
   if (element.batch !== undefined) encodeBatch(bytes, view, element.batch, lastAt)
   return bytes
+}
+
+/** A message of a batch is a SEND of it. */
+function opcodeOf({ kind: what, message = false }: QueueElement): number {
+  if (what === 'nop') return el.WQE_NOP
+  return message ? kind.SEND : what
 }
 
 /** What an element has behind its bytes: addresses of further copies, or the sequence expected. */
@@ -242,7 +248,8 @@ function checkElement(element: QueueElement): void {
   checkNumber('rkey', element.rkey ?? 0, 2 ** 32)
   checkNumber('immediate', element.immediate ?? 0, 2 ** 32)
   checkNumber('guard', element.guard ?? 0, 2 ** 32)
-  if ((element.guard ?? 0) !== 0 && element.kind !== kind.WRITE_PERSIST) {
+  const isRecord = element.kind === kind.WRITE_PERSIST && element.message !== true
+  if ((element.guard ?? 0) !== 0 && !isRecord) {
     throw new ArgumentError('a guard: of a WRITE_PERSIST')
   }
   checkNumber('wait', element.wait ?? 0, 2 ** 8)
@@ -253,6 +260,7 @@ function checkElement(element: QueueElement): void {
   checkUint64('operation', element.operation ?? 0n)
   checkUint64('compare', element.compare ?? 0n)
   if (element.batch !== undefined) checkBatch(element, element.batch)
+  else if (element.message === true) throw new ArgumentError('a message: of a batch')
   if (element.to === undefined) return
   check('to', element.to, ENDPOINT)
 }
@@ -263,6 +271,9 @@ function checkBatch(element: QueueElement, batch: BatchPlace): void {
   const several = element.carried === true || element.twoSteps === true
   if (element.kind !== kind.WRITE_PERSIST || several) {
     throw new ArgumentError('a batch has records of which one copy is carried')
+  }
+  if (element.message === true && (element.addressed === true || element.solicited === true)) {
+    throw new ArgumentError('a message of a batch has no place, and wakes nobody')
   }
   checkNumber('batch id', id, 2 ** 16)
   checkNumber('records of a batch, less one', count - 1, BATCH_RECORDS_MAX)

@@ -78,12 +78,13 @@ function said(completion: Completion): WorkCompletion | null {
 }
 
 function arrived(completion: Completion, { received, qpNum }: ReceiveElement): WorkCompletion {
-  const { flags, immediate, length } = completion
+  const { flags, immediate, length, operation } = completion
   const status = statusOf(completion.status)
   if (status !== 'SUCCESS') return receivedOf(received, qpNum, status)
   return receivedOf(received, qpNum, status, {
     byteLen: length,
     immData: (flags & WITH_IMMEDIATE) !== 0 ? immediate : null,
     invalidatedRkey: (flags & WITH_INVALIDATE) !== 0 ? immediate : null,
+    operationId: operation === 0n ? null : operation,
   })
 }

@@ -147,6 +147,7 @@ function printMember(words: string[], bytes: Uint8Array, at: number, pweth: Pwet
     const from = at + PWETH_BYTES + extensionBytes(bytes, at) - guard - EXPECT_EXTENSION_BYTES
     words.push(count64(u32(bytes, from), u32(bytes, from + 4)))
   }
+  if (pweth.message) words.push('message')
   if (pweth.lastOfBatch) words.push('last')
 }
 

@@ -28,6 +28,7 @@ import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
 import { failFence } from '../../support/cards/fences.ts'
+import { MessageCard } from '../../support/cards/message-card.ts'
 import { placedInPieces, statePieces } from '../../support/cards/pieces.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
 import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
@@ -123,6 +124,10 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
   GUARD: () => {
     const { card, region, qp } = setting()
     return sent(card, persistFrames(qp, region, 0, dataOf(64, 1), { guard: 1 }))
+  },
+  NO_RECEIVE: () => {
+    const one = new MessageCard()
+    return sent(one.card, batchFrames(one.qp, one.region, [one.message(dataOf(8, 1))]))
   },
   LEVEL: () => {
     const { card, region, qp } = setting()

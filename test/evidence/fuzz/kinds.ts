@@ -265,11 +265,15 @@ export class Kinds {
 
   /** Bursts of batches: whole, without an end, of every condition, and ones that contradict. */
   private batches({ records, big }: Regions): void {
-    const member = (index: number, more: Partial<Pweth> = {}, region = records): Kind => {
+    const member = (
+      index: number,
+      more: Partial<Pweth> = {},
+      region: { readonly rkey: number } = records,
+    ): Kind => {
       const expects = more.condition === 2
       return this.make(`batch ${index}`, {
         bth: { opcode: 0xca, ackRequest: more.lastOfBatch ?? false },
-        reth: { vaHigh: index % 8, rkey: region.rkey, length: 48 },
+        reth: { vaHigh: region.rkey === 0 ? 0 : index % 8, rkey: region.rkey, length: 48 },
         pweth: {
           ...{ wait: 2, slotAddressed: true, wantsAck: true, batch: true, oneStatus: true },
           ...{ batchId: 5, batchIndex: index, batchCount: 4, ...more },
@@ -295,6 +299,9 @@ export class Kinds {
     whole('the same index', { condition: 1 }, { batchIndex: 1 })
     whole('no status', {}, { oneStatus: false })
     whole('carried', {}, { carried: true, furtherCopies: 1 })
+    whole('a message with a place', {}, { message: true })
+    const message = member(1, { slotAddressed: false, message: true, wait: 1 }, { rkey: 0 })
+    this.all.push({ ...member(0), name: 'batch, a message', rest: [message, member(2)] })
     const foreign = member(2, {}, big)
     this.all.push({ ...member(0), name: 'batch, two regions', rest: [member(1), foreign] })
     const pqeth = { batch: true, batchId: 5 }

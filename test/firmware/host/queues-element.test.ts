@@ -197,12 +197,29 @@ describe('H2: what an element says of itself', () => {
 describe('D-10: what a record of a batch says of its batch', () => {
   const record = { opcode: wqe.WQE_WRITE_PERSIST, batch: {} }
 
-  test('only a record belongs to one', () => {
+  test('S1-M9: only a record and a SEND belong to one', () => {
     for (let opcode = 2; opcode <= wqe.WQE_PERSIST_QUERY; opcode++) {
-      expect([opcode, judged({ ...record, opcode })]).toEqual([opcode, 'ELEMENT_FORM'])
+      const verdict = opcode === wqe.WQE_SEND ? 'PASS' : 'ELEMENT_FORM'
+      expect([opcode, judged({ ...record, opcode })]).toEqual([opcode, verdict])
     }
     expect(judged({ ...record, opcode: wqe.WQE_NOP })).toBe('ELEMENT_FORM')
     expect(judged(record)).toBe('PASS')
+  })
+
+  test('S1-M9: every flag of a message; no queue but a connected one takes it', () => {
+    const message = { ...record, opcode: wqe.WQE_SEND }
+    const taken = wqe.SIGNALED | wqe.FENCE | wqe.REPETITION | wqe.BATCH
+    for (let flag = 1; flag <= wqe.FLAGS_ALL; flag *= 2) {
+      if (flag === wqe.INLINE) continue
+      const verdict = (flag & taken) !== 0 ? 'PASS' : 'ELEMENT_FORM'
+      expect([flag, judged({ ...message, flags: flag })]).toEqual([flag, verdict])
+    }
+    expect(judged({ ...message, inline: new Uint8Array(8) })).toBe('PASS')
+    expect(judged({ opcode: wqe.WQE_SEND, flags: wqe.REPETITION })).toBe('ELEMENT_FORM')
+    for (const type of [info.TYPE_LOCAL, info.TYPE_GSI, info.TYPE_AGENT]) {
+      become(info.KIND_SEND, type)
+      expect([type, judged(message)]).toEqual([type, 'ELEMENT_FORM'])
+    }
   })
 
   test('P4-11: every byte of condition and last: three conditions are known', () => {

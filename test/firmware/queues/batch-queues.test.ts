@@ -20,7 +20,7 @@ import {
   readPweth,
 } from '../../../firmware/wire/persist.ts'
 import { dataOf, type Sent, type TestRegion } from '../../support/cards/test-card.ts'
-import { type End, TwoCards, toCard } from '../../support/cards/two-cards.ts'
+import { type End, hostToHost, TwoCards, toCard } from '../../support/cards/two-cards.ts'
 import type { BatchFields, Cqe, ElementFields } from '../../support/queues/queue-host.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
@@ -424,4 +424,74 @@ test('whatever is posted ends, in order, also under loss, and others find room',
   for (const { host, cq } of others) {
     expect(host.poll(cq).map(toldOf)).toEqual(Array(32).fill('durable'))
   }
+})
+
+describe('S1-M9: messages beside records', () => {
+  let ends: readonly [End, End]
+
+  beforeEach(() => {
+    rig = new TwoCards()
+    ends = hostToHost(rig)
+    end = ends[0]
+    region = rig.hosts[1].card.provision({ slots: SLOTS, capacity: BYTES })
+  })
+
+  /** The elements of a burst, of which those with these indexes are messages. */
+  function withMessages(messages: readonly number[], members: Members = {}): ElementFields[] {
+    return burst(3, members).map((one, index) => {
+      if (!messages.includes(index)) return one
+      const { rkey: _, address: __, wait: ___, ...message } = one
+      return { ...message, opcode: kind.SEND }
+    })
+  }
+
+  test('each completes as done; the other host is told, with bytes and operation', () => {
+    const other = ends[1]
+    for (const [i, condition] of [CONDITION_INDEPENDENT, CONDITION_IN_ORDER].entries()) {
+      const base = 100 * (i + 1)
+      other.receive(0, BYTES)
+      const cqes = end.play(...withMessages([2], { condition, base, id: i }))
+      expect(cqes.map(toldOf)).toEqual(['durable', 'durable', 'durable'])
+      expect(cqes.map(({ opcode }) => opcode)).toEqual([
+        ...[kind.WRITE_PERSIST, kind.WRITE_PERSIST, kind.SEND],
+      ])
+      expect(other.host.poll(other.receiveCq)).toMatchObject([
+        { status: el.WC_SUCCESS, opcode: el.WQE_RECEIVE, length: BYTES, operation: base + 2 },
+      ])
+      expect(other.bytes(BYTES)).toEqual(bytesOf(2, base))
+      expect(readBack(1)).toEqual(bytesOf(1, base))
+    }
+  })
+
+  test('what is refused before it in order keeps it back; without a receive it is refused', () => {
+    const other = ends[1]
+    other.receive(0, BYTES)
+    const slotOf = (index: number): number => (index === 1 ? 9999 : index)
+    const refused = withMessages([2], { condition: CONDITION_IN_ORDER, slotOf })
+    expect(end.play(...refused).map(toldOf)).toEqual(['durable', 'SLOT', 'BATCH_ABORTED'])
+    expect(other.host.poll(other.receiveCq)).toEqual([])
+    const both = withMessages([0, 2], { condition: CONDITION_INDEPENDENT, base: 300, id: 5 })
+    expect(end.play(...both).map(toldOf)).toEqual(['durable', 'durable', 'NO_RECEIVE'])
+    expect(other.host.poll(other.receiveCq)).toMatchObject([{ operation: 300 }])
+  })
+
+  test('under loss each is told once, in order', () => {
+    const other = ends[1]
+    let frames = 0
+    rig.loses = () => ++frames % 7 === 3
+    const said: string[] = []
+    other.receive(0, BYTES, 12)
+    for (let n = 0; n < 12; n++) {
+      const condition = n % 2 === 0 ? CONDITION_IN_ORDER : CONDITION_INDEPENDENT
+      end.post(...withMessages([1], { base: 100 * (n + 1), id: n, condition }))
+    }
+    const got: number[] = []
+    for (let i = 0; i < 200 && said.length < 36; i++) {
+      rig.pass(70_000)
+      said.push(...end.host.poll(end.cq).map(toldOf))
+      got.push(...other.host.poll(other.receiveCq).map(({ operation }) => operation))
+    }
+    expect(said).toEqual(Array(36).fill('durable'))
+    expect(got).toEqual(Array.from({ length: 12 }, (_, n) => 100 * (n + 1) + 1))
+  })
 })

@@ -34,6 +34,7 @@ import type { Pweth } from '../../../firmware/wire/persist.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
 import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
 import { atFence } from '../../support/cards/fences.ts'
+import { MessageCard } from '../../support/cards/message-card.ts'
 import { believe, placed, restarted, tellAgent } from '../../support/cards/placed.ts'
 import {
   dataOf,
@@ -762,6 +763,10 @@ describe('refusals are typed (X-7)', () => {
     GUARD: () => {
       const one = setting()
       return served(one, ...persistFrames(one.qp, one.region, 0, dataOf(8, 1), { guard: 1 }))
+    },
+    NO_RECEIVE: () => {
+      const one = new MessageCard()
+      return served(one, ...batchFrames(one.qp, one.region, [one.message(dataOf(8, 1))]))
     },
   }
 

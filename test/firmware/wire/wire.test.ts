@@ -479,6 +479,7 @@ describe('the headers of WRITE_PERSIST', () => {
       condition: CONDITION_IN_ORDER,
       lastOfBatch: true,
       oneStatus: true,
+      message: true,
       priority: 7,
       guarded: true,
       furtherCopies: 3,
@@ -492,7 +493,7 @@ describe('the headers of WRITE_PERSIST', () => {
     `
     14                  version 1, 4 words
     ff                  all four copies, all flags
-    1c                  in order, last of the batch, a single status
+    1e                  in order, last of the batch, a single status, a message
     f3                  priority 7, a guard, three further copies
     fedc fe ff          batch id, index 254, 256 records
     00000001 00000002   operation id
@@ -528,6 +529,15 @@ describe('the headers of WRITE_PERSIST', () => {
     }
     expect(reserved(0, 0)).toBe(0)
     for (const bit of [0x04, 0x08]) expect(reserved(3, bit)).not.toBe(0)
+    const ofBatch = (bit: number): number => {
+      plain[1] = 0x48
+      const seen = reserved(2, bit)
+      plain[1] = 0x40
+      return seen
+    }
+    expect([0x01, 0x02, 0x04, 0x08].map((bit) => ofBatch(bit) !== 0)).toEqual([
+      ...[true, false, false, false],
+    ])
     // Without a batch its fields are reserved, and without the carried form the further copies.
     for (const at of [2, 4, 5, 6, 7]) {
       for (let bit = 1; bit < 256; bit *= 2) expect(reserved(at, bit)).not.toBe(0)

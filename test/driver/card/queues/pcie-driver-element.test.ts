@@ -163,3 +163,33 @@ describe('an element', () => {
     expect(() => encodeElement({ kind: kind.WRITE }, long)).toThrow(ARGUMENT)
   })
 })
+
+describe('S1-M9: a message of a batch', () => {
+  const batch = { id: 7, index: 2, count: 3, condition: 1, left: 0 }
+  const message: QueueElement = { kind: kind.WRITE_PERSIST, message: true, operation: 9n, batch }
+
+  test('is a SEND with the place in its batch', () => {
+    const bytes = encodeElement(message, { inline: bytesOf(40) })
+    const view = new DataView(bytes.buffer)
+    expect(bytes[el.WQE_OPCODE]).toBe(kind.SEND)
+    expect(view.getUint16(el.WQE_FLAGS, true)).toBe(el.SIGNALED | el.INLINE | el.BATCH)
+    expect(view.getBigUint64(el.WQE_OPERATION, true)).toBe(9n)
+    expect(bytes[el.WQE_BATCH_INDEX]).toBe(2)
+  })
+
+  test('without a batch, or with what it cannot have, it is refused', () => {
+    const wrong: Partial<QueueElement>[] = [
+      { batch: undefined },
+      { kind: kind.SEND },
+      { carried: true },
+      { twoSteps: true },
+      { addressed: true },
+      { solicited: true },
+      { guard: 1 },
+    ]
+    for (const change of wrong) {
+      const encode = (): unknown => encodeElement({ ...message, ...change }, { inline: bytesOf(8) })
+      expect(encode, JSON.stringify(change)).toThrow(ARGUMENT)
+    }
+  })
+})

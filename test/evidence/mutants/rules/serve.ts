@@ -234,9 +234,7 @@ const FAILURES: readonly Mutant[] = [
     id: 'failed-fence-is-done',
     rule: 'D-13: a fence that failed is never taken for one that was done',
     file: COMMIT,
-    find:
-      '      if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : ' +
-      'IN_DOUBT\n',
+    find: '      if (durable < item.wait) item.fault = untouched ? commit.closed : IN_DOUBT\n',
     replace: '',
     killer: failures('a record that is repeated'),
   },
