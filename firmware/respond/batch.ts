@@ -139,7 +139,7 @@ export function beginMember(
   }
   // The one before has still to be told of, or is still sent: this one comes again.
   if (batch.phase === BATCH_HANDED || (batch.lent > 0 && !qp.batching)) return NOT_READY
-  if (isSoonMade(state, qp, region)) return NOT_READY
+  if (!pweth.message && isSoonMade(state, qp, message.region!)) return NOT_READY
   if (batch.pending > 0 && !qp.batching) commitNow(state)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   message.placed = false
