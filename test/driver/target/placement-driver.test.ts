@@ -187,6 +187,22 @@ describe('S1-M6: a target whose memory lies in pieces', () => {
     expect(() => memoryInPieces(seen[1], PIECES)).toThrow(wrong)
   })
 
+  test('pieces that there cannot be are refused before anything is asked of the card', async () => {
+    const never = (): never => {
+      throw new Error('was asked')
+    }
+    const control = { probe: never, place: never, attachAgent: never, detachAgent: never }
+    const device = { createCq: never, createQp: never } as unknown as PcieDevice
+    const calls = { load: never, evict: never, clean: never, fence: never }
+    const tooMany = Array.from({ length: 17 }, (_, i) => ({ at: 4096 * i, bytes: 4096 }))
+    for (const pieces of [null, [], [{ at: 0, bytes: 1 }], [PIECES[0], PIECES[0]], tooMany]) {
+      const side = { ...calls, statesAdr: true, pieces: pieces as typeof PIECES }
+      const refused = { code: 'PERDURE_ARGUMENT', message: expect.stringContaining('pieces') }
+      await expect(probePlacement(side, control)).rejects.toMatchObject(refused)
+      await expect(startFlushAgent(side, control, device)).rejects.toMatchObject(refused)
+    }
+  })
+
   test('the CPU is asked for each run of bytes in its piece, in their order', () => {
     const asked: [string, number, number][] = []
     const cpu = {
