@@ -307,7 +307,7 @@ export const FAULTS: readonly FaultRow[] = [
     'PIECES',
     'management',
     0,
-    "the pieces of the host's memory are not those in which regions lie, or were not stated",
+    "the pieces of the host's memory are not those in which regions lie, or not those that hold",
   ),
   faultRow(
     'NO_RECEIVE',

@@ -597,7 +597,7 @@ function settleLostRecord(call: Call): Fault {
 function probe(call: Call): Fault {
   const { state, bytes, to } = call
   if (state.proof.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
-  if (!arePiecesKnown(call)) return PIECES
+  if (!arePiecesKnown(call, call.at)) return PIECES
   const high = (random32(state) | 1) >>> 0
   const done = writeProbe(state.list, bytes, state.proof, high, random32(state))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
@@ -632,6 +632,7 @@ function agent(call: Call): Fault {
     detachAgent(state)
     return PASS
   }
+  if (!arePiecesKnown(call, at + mad.AGENT_PIECES)) return PIECES
   fault = attachAgent(state, u32(bytes, at + mad.AGENT_QUEUE))
   if (fault !== PASS) return fault
   repeatRequests(state)

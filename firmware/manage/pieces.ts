@@ -11,10 +11,12 @@
  *   that made it durable. Where that could not be, both are as they were; or nothing of the host's
  *   memory is proven, or can be, before pieces are shown that the superblock says.
  * - Where there is a table, each life of the host states it before it probes, and its probe names
- *   it again: a host that knows of no pieces, or of others, proves nothing, and its agent never
- *   writes back other lines than those that were meant. What somebody else has stated in between,
- *   or what an earlier registrar has and arrives late, is not what is named. Without a table
- *   HOST_SPACE is the window, and nothing has to be said.
+ *   it again: a host that knows of no pieces, or of others, proves nothing. What somebody else has
+ *   stated in between, or what an earlier registrar has and arrives late, is not what is named.
+ * - So does each agent that comes: the number of the probe shows that it sees the first piece, and
+ *   says nothing of the others. One that names none, or others, is refused, and never writes back
+ *   other lines than those that were meant. Another table ends the agent with the host.
+ * - Without a table HOST_SPACE is the window, and nothing has to be said.
  * - Another table ends what the host has shown, as another host would: it probes again.
  */
 
@@ -76,10 +78,11 @@ function arrange({ list }: PartContext, count: number): boolean {
 }
 
 /**
- * Does the host that probes know where its memory is shown? Then it may show how it is written. It
- * has stated the pieces in this life, and names them; none, or all of the window, where none are.
+ * Does the host that probes, or whose agent comes, know where its memory is shown? Then it may show
+ * how it is written, or write back. It has stated the pieces in this life, and names them at `at`;
+ * none, or all of the window, where none are.
  */
-export function arePiecesKnown({ state, bytes, at }: Call): boolean {
+export function arePiecesKnown({ state, bytes }: Call, at: number): boolean {
   const { superblock, proof, facts } = state
   const named = namedPieces(bytes, at)
   const holds = piecesOf(superblock)
@@ -88,7 +91,7 @@ export function arePiecesKnown({ state, bytes, at }: Call): boolean {
   return named.length === 0 || isSame(named, wholeWindow(facts.hostBytes))
 }
 
-/** The pieces that the body of a call names; null if they are too many. */
+/** The pieces that a call names from there on; null if they are too many. */
 function namedPieces(bytes: Uint8Array, at: number): Piece[] | null {
   const count = u32(bytes, at + mad.PIECES_COUNT)
   if (count > HOST_PIECES) return null

@@ -362,10 +362,12 @@ export const FORM_ANNOUNCED = 3
  *
  *    0 pieces u32, at most 16    4 of 8 bytes each: first page u32, pages u32
  *
- * AGENT (SET): the host's flush agent comes or goes; the number is that of the probe.
+ * AGENT (SET): the host's flush agent comes or goes; the number is that of the probe. One that
+ * comes names the pieces that it looks through, as PROBE does.
  *
  *    0 action u8    4 the number u64
  *   12 number of the first request u32, in the answer    16 its send queue u32 (TYPE_AGENT)
+ *   20 pieces u32, at most 16    24 of 8 bytes each: first page u32, pages u32
  */
 export const PROBE_LINES = 0
 export const PROBE_HOST_BYTES_HIGH = 4
@@ -382,6 +384,8 @@ export const AGENT_NUMBER_HIGH = 4
 export const AGENT_NUMBER_LOW = 8
 export const AGENT_FIRST_REQUEST = 12
 export const AGENT_QUEUE = 16
+/** From there on as PIECES: PIECES_COUNT and PIECES_FIRST count from here. */
+export const AGENT_PIECES = 20
 
 /** Actions of AGENT. */
 export const AGENT_DETACH = 0

@@ -230,11 +230,16 @@ interface ScanStep {
   readonly underWay: number
 }
 
-/** Pieces as PIECES and PROBE name them. */
-function piecesBody(pieces: readonly MemoryPiece[]): Uint8Array {
-  const body = bodyOf([mad.PIECES_COUNT, pieces.length])
+/**
+ * Names the pieces in the body of a call, from there on; where there are none it stays as it is,
+ * and none are named. Throws PERDURE_ARGUMENT.
+ */
+function namePieces(body: Uint8Array, from: number, pieces?: readonly MemoryPiece[]): Uint8Array {
+  if (pieces === undefined) return body
+  check('pieces', pieces, PIECES)
+  putU32(body, from + mad.PIECES_COUNT, pieces.length)
   pieces.forEach(({ at, bytes }, i) => {
-    const into = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+    const into = from + mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
     putU32(body, into, at / PAGE_BYTES)
     putU32(body, into + 4, bytes / PAGE_BYTES)
   })
@@ -248,8 +253,6 @@ export class Management {
   private transactionLow = 0
   private closed: Error | null = null
   private readonly calls: Map<number, Call> = new Map()
-  /** Those that were stated last, and that a probe means. */
-  private pieces: readonly MemoryPiece[] = []
   private readonly header: mad.Mad = mad.blankMad()
 
   /** `random` gives 32 bits; they tell our transactions from those of others. */
@@ -472,21 +475,20 @@ export class Management {
   }
 
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
-  async probe(): Promise<void> {
-    await this.set('probe', mad.ATTRIBUTE_PROBE, piecesBody(this.pieces))
+  async probe(pieces?: readonly MemoryPiece[]): Promise<void> {
+    await this.set('probe', mad.ATTRIBUTE_PROBE, namePieces(bodyOf(), 0, pieces))
   }
 
   /** States the pieces of the host's memory that the card is to use (pieces.ts). */
   async statePieces(pieces: readonly MemoryPiece[]): Promise<readonly MemoryPiece[]> {
     check('pieces', pieces, PIECES)
-    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, piecesBody(pieces))
-    const holds = Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
+    const body = namePieces(bodyOf(), 0, pieces)
+    const answer = await this.finish('pieces', mad.ATTRIBUTE_PIECES, body)
+    return Array.from({ length: u32(answer, mad.PIECES_COUNT) }, (_, i) => {
       const from = mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
       const [page, pages] = [u32(answer, from), u32(answer, from + 4)]
       return { at: page * PAGE_BYTES, bytes: pages * PAGE_BYTES }
     })
-    this.pieces = holds
-    return holds
   }
 
   /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */
@@ -502,8 +504,9 @@ export class Management {
   async attachAgent(
     number: Uint8Array,
     sendQueue: number,
+    pieces?: readonly MemoryPiece[],
   ): Promise<{ readonly firstRequest: number }> {
-    const body = bodyOf()
+    const body = namePieces(bodyOf(), mad.AGENT_PIECES, pieces)
     body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
     body.set(number, mad.AGENT_NUMBER_HIGH)
     putU32(body, mad.AGENT_QUEUE, sendQueue)

@@ -7,15 +7,18 @@
  *
  * Invariant: the SEND for a request is posted behind the fence that follows its clean,
  * never before; requests are taken in order, and none is passed over; what was asked of an earlier
- * agent is no request.
+ * agent is no request. The pieces that it writes back in are those that it has named to the card.
  */
 
 import { PROBE_NUMBER_BYTES } from '../../firmware/commit/proof.ts'
 import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
-import { check, having } from '../base/kinds.ts'
+import { check, checkField, having } from '../base/kinds.ts'
+import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 
 /** The target machine's memory that the card sees. Offsets and lengths are bytes. */
 export interface HostMemory {
+  /** The pieces that the offsets run through (memoryInPieces); without them the card's window. */
+  readonly pieces?: readonly MemoryPiece[]
   /** The bytes as the CPU sees them; null where the medium fails. */
   load(at: number, length: number): { readonly bytes: Uint8Array | null }
   /** Begins to write back the lines of [at, at + length): CLWB. */
@@ -38,8 +41,15 @@ export interface AgentQueues {
 
 /** What the agent asks of the card. */
 export interface AgentControl {
-  /** Says that the agent is there; rejects with the card's refusal. `number` is the probe's. */
-  attachAgent(number: Uint8Array, sendQueue: number): Promise<{ readonly firstRequest: number }>
+  /**
+   * Says that the agent is there, and through which pieces it looks, none for the card's window;
+   * rejects with the card's refusal: PIECES, if others hold. `number` is the probe's.
+   */
+  attachAgent(
+    number: Uint8Array,
+    sendQueue: number,
+    pieces?: readonly MemoryPiece[],
+  ): Promise<{ readonly firstRequest: number }>
   detachAgent(number: Uint8Array): Promise<void>
 }
 
@@ -61,6 +71,7 @@ const QUEUES = having(['postReceives', 'takeRequests', 'postFinished'], 'AgentQu
 /** Throws PERDURE_ARGUMENT unless an agent can be there for them. */
 export function checkAgent(memory: HostMemory, control: AgentControl): void {
   check('memory', memory, MEMORY)
+  if (memory.pieces !== undefined) checkField('memory', 'pieces', memory.pieces, PIECES)
   check('control', control, CONTROL)
 }
 
@@ -90,7 +101,9 @@ export class FlushAgent {
   /** Attaches, and posts a RECEIVE for every place of its receive queue. */
   async attach(): Promise<void> {
     const { sendQueue } = this.pair
-    const { firstRequest } = await this.control.attachAgent(this.probeNumber(), sendQueue)
+    const { pieces } = this.memory
+    const number = this.probeNumber()
+    const { firstRequest } = await this.control.attachAgent(number, sendQueue, pieces)
     this.begin(firstRequest)
   }
 

@@ -10,12 +10,13 @@
  * Invariants:
  * - Registrar and flush agent speak of offsets as the card does. Each is translated here, and what
  *   leaves a piece goes on in the next one: a range that lies in two is written back in both.
- * - The pieces are stated in each life of the machine, before its probe, on the same connection:
- *   the probe names them, and is refused where others hold by then (PIECES). The card refuses
+ * - The pieces are stated in each life of the machine, before its probe. Registrar and agent name
+ *   those that they look through, and are refused where others hold by then (PIECES): nothing is
+ *   proven, and nothing is written back, in other places than the card means. The card refuses
  *   others than those that its regions lie in, likewise, and nothing has changed then.
  */
 
-import { check, having } from '../base/kinds.ts'
+import { check, having, type Kind } from '../base/kinds.ts'
 import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 import type { HostMemory } from './flush-agent.ts'
 import type { HostCpu } from './registrar.ts'
@@ -29,14 +30,23 @@ export interface PiecesControl {
   statePieces(pieces: readonly MemoryPiece[]): Promise<readonly MemoryPiece[]>
 }
 
-const CPU = having(['load', 'evict'], 'a HostCpu')
-const MEMORY = having(['load', 'clean', 'fence'], 'a HostMemory')
+const CPU = inWindow(having(['load', 'evict'], 'a HostCpu'))
+const MEMORY = inWindow(having(['load', 'clean', 'fence'], 'a HostMemory'))
+
+/** Of that kind, and its offsets are not in pieces already, which would be named no more. */
+function inWindow(kind: Kind): Kind {
+  const takes = (value: unknown): boolean =>
+    kind.takes(value) && (value as { pieces?: unknown }).pieces === undefined
+  return { give: `${kind.give}, whose offsets are those of the window`, takes }
+}
 
 /** A CPU whose offsets are those of the card, for the registrar. Throws PERDURE_ARGUMENT. */
 export function cpuInPieces(cpu: HostCpu, pieces: readonly MemoryPiece[]): HostCpu {
   check('cpu', cpu, CPU)
-  const runs = runsOf(pieces)
+  const held = heldFrom(pieces)
+  const runs = runsOf(held)
   return {
+    pieces: held,
     get statesAdr() {
       return cpu.statesAdr
     },
@@ -56,8 +66,10 @@ export function cpuInPieces(cpu: HostCpu, pieces: readonly MemoryPiece[]): HostC
 /** Memory whose offsets are those of the card, for the flush agent. Throws PERDURE_ARGUMENT. */
 export function memoryInPieces(memory: HostMemory, pieces: readonly MemoryPiece[]): HostMemory {
   check('memory', memory, MEMORY)
-  const runs = runsOf(pieces)
+  const held = heldFrom(pieces)
+  const runs = runsOf(held)
   return {
+    pieces: held,
     load: (at, length) => ({
       bytes: gather(runs, at, length, (place, run) => memory.load(place, run).bytes),
     }),
@@ -69,9 +81,13 @@ export function memoryInPieces(memory: HostMemory, pieces: readonly MemoryPiece[
 /** Does something with each run of bytes that lies in one piece, in order. */
 type Runs = (at: number, length: number, take: (place: number, run: number) => void) => void
 
-function runsOf(given: readonly MemoryPiece[]): Runs {
+/** The pieces as they are now, whatever the caller does to them later. */
+function heldFrom(given: readonly MemoryPiece[]): readonly MemoryPiece[] {
   check('pieces', given, PIECES)
-  const pieces = given.map(({ at, bytes }) => ({ at, bytes }))
+  return given.map(({ at, bytes }) => ({ at, bytes }))
+}
+
+function runsOf(pieces: readonly MemoryPiece[]): Runs {
   return (from, length, take) => {
     let first = 0
     for (const { at, bytes } of pieces) {

@@ -18,10 +18,13 @@ import { PROBE_LINES, PROBE_NUMBER_BYTES } from '../../firmware/commit/proof.ts'
 import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
 import { copyOf } from '../base/bytes.ts'
 import { PerdureError } from '../base/errors.ts'
-import { check, having, oneOf } from '../base/kinds.ts'
+import { check, checkField, having, oneOf } from '../base/kinds.ts'
+import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 
 /** The target machine's CPU, and its memory that the card sees. Offsets and lengths are bytes. */
 export interface HostCpu {
+  /** The pieces that the offsets run through (cpuInPieces); without them the card's window. */
+  readonly pieces?: readonly MemoryPiece[]
   /** The platform states that its memory controllers' buffers survive a power cut (ADR). */
   readonly statesAdr: boolean
   /** The bytes, null where the medium fails, and how long the load took in any unit. */
@@ -32,8 +35,11 @@ export interface HostCpu {
 
 /** What is asked of the card. */
 export interface PlacementControl {
-  /** Writes the lines of a new probe. */
-  probe(): Promise<void>
+  /**
+   * Writes the lines of a new probe, for who looks through these pieces, none for the card's
+   * window. Rejects with the card's refusal: PIECES, if others hold.
+   */
+  probe(pieces?: readonly MemoryPiece[]): Promise<void>
   /**
    * Says what was seen of them: 1 past the cache, 2 through it, 0 unknown. Rejects with the card's
    * refusal.
@@ -113,7 +119,7 @@ async function measure(
   let number: Uint8Array | null = null
   for (let round = 0; round < ROUNDS; round++) {
     cpu.evict(HOST_PROBE_AT, times.length * LINE_BYTES)
-    await control.probe()
+    await control.probe(cpu.pieces)
     const seen = new Set<string>()
     times.forEach((line, i) => {
       const { bytes, ns } = cpu.load(HOST_PROBE_AT + i * LINE_BYTES, LINE_BYTES)
@@ -152,6 +158,7 @@ export async function probePlacement(
   wish?: PlacementName,
 ): Promise<ProbeResult> {
   check('cpu', cpu, CPU)
+  if (cpu.pieces !== undefined) checkField('cpu', 'pieces', cpu.pieces, PIECES)
   check('control', control, CONTROL)
   if (wish !== undefined) check('placement', wish, WISH)
   const { hitNs, missNs } = calibrate(cpu)

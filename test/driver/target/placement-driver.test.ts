@@ -131,6 +131,78 @@ describe('S1-M6: a target whose memory lies in pieces', () => {
     },
   )
 
+  test('who looks through others is refused, the first piece at its place', async () => {
+    const ours = [{ at: 0, bytes: 0x1000 }, ...PIECES.slice(0, 2)]
+    const others: (typeof PIECES | null)[] = [
+      null,
+      ours.slice(0, 2),
+      [...ours, { at: 0x8000, bytes: 0x1000 }],
+      [ours[0]!, { at: 0x21000, bytes: 0x2000 }, ours[2]!],
+      [ours[0]!, { at: 0x20000, bytes: 0x1000 }, ours[2]!],
+      [ours[0]!, ours[2]!, ours[1]!],
+    ]
+    const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform: DDIO_ON })
+    const local = await openPart({ host })
+    const side = local.hostSide!
+    const dpu = await connect(local.wire, { seed: 3 })
+    await dpu.format()
+    const device = await PcieDevice.open(local.port!, { seed: 5 })
+    // Without a list: only the window.
+    expect((await probePlacement(side, dpu.host)).placement).toBe('through')
+    const whole = [{ at: 0, bytes: 1 << 18 }]
+    await probePlacement(cpuInPieces(side, whole), dpu.host)
+    await startFlushAgent(memoryInPieces(side, whole), dpu.host, device)
+    await expect(probePlacement(cpuInPieces(side, ours), dpu.host)).rejects.toMatchObject({
+      fault: 'PIECES',
+    })
+    await expect(
+      startFlushAgent(memoryInPieces(side, ours), dpu.host, device),
+    ).rejects.toMatchObject({ fault: 'PIECES' })
+    await dpu.host.statePieces(ours)
+    for (const other of others) {
+      const cpu = other === null ? side : cpuInPieces(side, other)
+      await expect(probePlacement(cpu, dpu.host)).rejects.toMatchObject({ fault: 'PIECES' })
+    }
+    await probePlacement(cpuInPieces(side, ours), dpu.host)
+    for (const other of others) {
+      const memory = other === null ? side : memoryInPieces(side, other)
+      await expect(startFlushAgent(memory, dpu.host, device)).rejects.toMatchObject({
+        fault: 'PIECES',
+      })
+    }
+    await startFlushAgent(memoryInPieces(side, ours), dpu.host, device)
+    await dpu.close()
+  })
+
+  test('what looks through pieces names them as they were given, and is put into no others', () => {
+    const given = PIECES.map((piece) => ({ ...piece }))
+    const raw = { statesAdr: true, load: () => ({ bytes: null, ns: 1 }), evict: () => {} }
+    const memory = { ...raw, clean: () => {}, fence: () => {} }
+    const seen = [cpuInPieces(raw, given), memoryInPieces(memory, given)] as const
+    given[0]!.at = 0
+    given.pop()
+    for (const one of seen) expect(one.pieces).toEqual(PIECES)
+    const wrong = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })
+    expect(() => cpuInPieces(seen[0], PIECES)).toThrow(wrong)
+    expect(() => memoryInPieces(seen[1], PIECES)).toThrow(wrong)
+  })
+
+  test('pieces that there cannot be are refused before anything is asked of the card', async () => {
+    const never = (): never => {
+      throw new Error('was asked')
+    }
+    const control = { probe: never, place: never, attachAgent: never, detachAgent: never }
+    const device = { createCq: never, createQp: never } as unknown as PcieDevice
+    const calls = { load: never, evict: never, clean: never, fence: never }
+    const tooMany = Array.from({ length: 17 }, (_, i) => ({ at: 4096 * i, bytes: 4096 }))
+    for (const pieces of [null, [], [{ at: 0, bytes: 1 }], [PIECES[0], PIECES[0]], tooMany]) {
+      const side = { ...calls, statesAdr: true, pieces: pieces as typeof PIECES }
+      const refused = { code: 'PERDURE_ARGUMENT', message: expect.stringContaining('pieces') }
+      await expect(probePlacement(side, control)).rejects.toMatchObject(refused)
+      await expect(startFlushAgent(side, control, device)).rejects.toMatchObject(refused)
+    }
+  })
+
   test('the CPU is asked for each run of bytes in its piece, in their order', () => {
     const asked: [string, number, number][] = []
     const cpu = {

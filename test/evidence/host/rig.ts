@@ -30,7 +30,7 @@ import {
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
 import { HOST_DATA_AT, HOST_PROBE_AT } from '../../../firmware/medium/region.ts'
-import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
   type AgentControl,
@@ -39,7 +39,7 @@ import {
   FlushAgent,
   type Flushed,
 } from '../../../host-driver/target/flush-agent.ts'
-import { PushedHost } from '../../support/cards/placed.ts'
+import { agentRequest, PushedHost } from '../../support/cards/placed.ts'
 import { TestCard } from '../../support/cards/test-card.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import type { QueueHost } from '../../support/queues/queue-host.ts'
@@ -273,16 +273,14 @@ export class Rig {
   }
 
   private attachTo(card: TestCard): void {
-    const { queues, host } = this
+    const { queues } = this
     if (queues === null) return
     const pair = new RawAgentQueues(queues)
-    const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (request) => {
-      request[mad.AGENT_ACTION] = mad.AGENT_ATTACH
-      request.set(host.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
-      putU32(request, mad.AGENT_QUEUE, pair.sendQueue)
-    })
+    const memory = this.agentMemory()
+    const request = agentRequest(mad.AGENT_ATTACH, pair.sendQueue, memory)
+    const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, request)
     if (fault !== 'PASS') return
-    const agent = new FlushAgent(this.agentMemory(), NO_CONTROL, this.stepping(pair))
+    const agent = new FlushAgent(memory, NO_CONTROL, this.stepping(pair))
     agent.begin(u32(body, mad.AGENT_FIRST_REQUEST))
     this.agents.push(agent)
   }

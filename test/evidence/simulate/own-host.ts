@@ -21,10 +21,10 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, type CutChoice } from '../../../boards/emulator/medium/power-cut.ts'
 import { PORT_EPOCH, PORT_LINK, PORT_REGISTER } from '../../../firmware/board/hal.ts'
 import { HOST_PROBE_AT } from '../../../firmware/medium/region.ts'
-import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { type AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
-import { PushedHost } from '../../support/cards/placed.ts'
+import { agentRequest, PushedHost } from '../../support/cards/placed.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import type { Hosted } from '../../support/queues/queue-host.ts'
 import type { Answer, Card } from './card.ts'
@@ -333,11 +333,8 @@ export class OwnHost {
     if (queues === null || this.placement !== THROUGH) return
     doesNotRefuse(() => {
       const pair = new RawAgentQueues(queues)
-      const answer = around.ask(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (request) => {
-        request[mad.AGENT_ACTION] = mad.AGENT_ATTACH
-        request.set(this.probed(), mad.AGENT_NUMBER_HIGH)
-        putU32(request, mad.AGENT_QUEUE, pair.sendQueue)
-      })
+      const request = agentRequest(mad.AGENT_ATTACH, pair.sendQueue, this.memory)
+      const answer = around.ask(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, request)
       if (answer?.fault !== 0 || this.queues !== queues) return
       this.agents.push(this.agentOver(pair, u32(answer.body, mad.AGENT_FIRST_REQUEST)))
     })

@@ -20,10 +20,12 @@ import {
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
 } from '../../../firmware/medium/region.ts'
+import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
   bytesIn,
   PAGE,
+  piecesOf,
   placedInPieces,
   placeIn,
   probePieces,
@@ -33,19 +35,27 @@ import {
   type Table,
 } from '../../support/cards/pieces.ts'
 import {
+  Agent,
+  agentRequest,
   cardOf,
   cutPower,
   explorePlaced,
+  hostSideOf,
   NOTHING,
   type Placed,
+  placed,
   restarted,
   restartHost,
+  tellAgent,
   work,
 } from '../../support/cards/placed.ts'
 import { dataOf, persistFrames, type Sent, TestCard } from '../../support/cards/test-card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 
 const LINE = 64
+
+/** Status of a record that is refused as nobody writes back. */
+const NO_AGENT = 0x91
 
 /** No command: BAD_COMMAND. */
 const NO_OPERATION = 99
@@ -478,6 +488,161 @@ describe('S1-M6: other pieces', () => {
     }
     card.provision(shape)
     expect(shown(card, 2999, 64)).toEqual([0, 1, 2].map(() => new Uint8Array(64)))
+  })
+})
+
+describe('S1-M6: an agent over other pieces than the card’s', () => {
+  /** The first one lies where it would lie without a list: of that the number of the probe is. */
+  const OURS: Table = [
+    [0, 1],
+    [9, 2],
+    [14, 2],
+    [6, 1],
+  ]
+  const WHOLE: Table = [[0, 32]]
+
+  /** Every way to be wrong with that list. */
+  function wrongTables(): Map<string, Table> {
+    const wrong = new Map<string, Table>([
+      ['none', []],
+      ['the whole window', WHOLE],
+      ['one more', [...OURS, [20, 1]]],
+      ['one empty one more', [...OURS, [20, 0]]],
+      ['one twice', [...OURS, OURS[3]!]],
+      ['17', [...OURS, ...Array.from({ length: 13 }, (_, i) => [17 + i, 1] as const)]],
+    ])
+    for (let count = 1; count < OURS.length; count++) {
+      wrong.set(`the first ${count}`, OURS.slice(0, count))
+      wrong.set(`all but the first ${count}`, OURS.slice(count))
+    }
+    OURS.forEach(([page, pages], i) => {
+      const others: Table = [
+        [page + 1, pages],
+        [page + 16, pages],
+        [page, pages + 1],
+      ]
+      for (const [at, count] of others) {
+        const what = `piece ${i} as ${count} of page ${at}`
+        wrong.set(what, [...OURS.slice(0, i), [at, count], ...OURS.slice(i + 1)])
+      }
+      wrong.set(`without piece ${i}`, [...OURS.slice(0, i), ...OURS.slice(i + 1)])
+    })
+    for (const order of permutations(OURS.length)) {
+      if (order.some((place, i) => place !== i)) {
+        wrong.set(
+          `in the order ${order}`,
+          order.map((i) => OURS[i]!),
+        )
+      }
+    }
+    return wrong
+  }
+
+  /** An agent whose memory lies in these pieces comes, with the number of the probe. */
+  function attachOver(
+    card: TestCard,
+    { queues }: Agent,
+    table: Table,
+  ): { agent: Agent | null; fault: string } {
+    const side = hostSideOf(card)
+    const places = table.length === 0 ? WHOLE : table
+    const clean = (at: number, length: number): void => {
+      for (let from = at; from < at + length; from += LINE) {
+        const place = placeIn(places, from)
+        // What no piece has it leaves out.
+        if (!Number.isNaN(place)) side.clean(place, LINE)
+      }
+    }
+    const memory = { ...side, clean }
+    const naming = { ...memory, pieces: piecesOf(table) }
+    const request = agentRequest(mad.AGENT_ATTACH, queues.sendQueue, naming)
+    const { fault, body } = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, request)
+    if (fault !== 'PASS') return { agent: null, fault }
+    const agent = new Agent(card, queues, memory)
+    agent.begin(u32(body, mad.AGENT_FIRST_REQUEST))
+    return { agent, fault }
+  }
+
+  test('is refused, and the one before it goes on: no record is acknowledged and lost', () => {
+    const data = dataOf(128, 5)
+    for (const [what, table] of wrongTables()) {
+      const made = placedInPieces(DDIO_ON, OURS, { slots: 22, capacity: 128 })
+      const { agent, fault } = attachOver(made.card, made.agent!, table)
+      const statuses = persist({ ...made, agent: agent ?? made.agent }, 21, data)
+      cutPower(made, NOTHING)
+      const found = shown(restarted(made), 21, 128).map((bytes) =>
+        bytes !== null && Buffer.compare(bytes, data) === 0 ? 'whole' : 'lost',
+      )
+      expect({ fault, statuses, found }, what).toEqual({
+        fault: 'PIECES',
+        statuses: [0],
+        found: ['whole', 'whole', 'whole'],
+      })
+    }
+  })
+
+  test('is refused where no other one is, and nothing is asked of it', () => {
+    const made = placedInPieces(DDIO_ON, OURS, { slots: 22, capacity: 128 })
+    tellAgent(made.card, mad.AGENT_DETACH, made.agent!.queues.sendQueue)
+    for (const [what, table] of wrongTables()) {
+      expect(attachOver(made.card, made.agent!, table).fault, what).toBe('PIECES')
+      expect(persist({ ...made, agent: null }, 21, dataOf(128, 5)), what).toEqual([NO_AGENT])
+    }
+    const { agent } = attachOver(made.card, made.agent!, OURS)
+    expect(persist({ ...made, agent }, 21, dataOf(128, 5))).toEqual([0])
+  })
+
+  test('is refused whatever it counts, and by its number before that', () => {
+    const { card, agent } = placedInPieces(DDIO_ON, OURS, { slots: 22, capacity: 128 })
+    const side = { ...hostSideOf(card), pieces: piecesOf(OURS) }
+    const ask = (at: number, value: number): string => {
+      const request = agentRequest(mad.AGENT_ATTACH, agent!.queues.sendQueue, side)
+      return card.manage(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
+        request(body)
+        putU32(body, at, value)
+      }).fault
+    }
+    const count = mad.AGENT_PIECES + mad.PIECES_COUNT
+    for (const wrong of [0, 1, 3, 5, 16, 17, 2 ** 31, 2 ** 32 - 1]) {
+      expect(ask(count, wrong), `${wrong}`).toBe('PIECES')
+    }
+    expect(ask(mad.AGENT_NUMBER_LOW, 0)).toBe('PLACEMENT_UNKNOWN')
+    expect(ask(count, OURS.length)).toBe('PASS')
+  })
+
+  test('is refused behind another list, and so is one over the list before', () => {
+    const made = placedInPieces(DDIO_ON, OURS, { slots: 22, capacity: 128 })
+    const more: Table = [...OURS, [20, 1]]
+    const attach = (table: Table): string => attachOver(made.card, made.agent!, table).fault
+    expect(statePieces(made.card, more).fault).toBe('PASS')
+    // What the host has shown ended with the list, and so did its agent.
+    expect([OURS, more].map(attach)).toEqual(['PLACEMENT_UNKNOWN', 'PLACEMENT_UNKNOWN'])
+    showPieces(made.card, more, PLACEMENT_THROUGH)
+    expect([OURS, [], more].map((table) => attach(table as Table))).toEqual([
+      ...['PIECES', 'PIECES', 'PASS'],
+    ])
+  })
+
+  test('is told by the window where no list is stated: one of an older driver names none', () => {
+    const { card, agent } = placed(DDIO_ON)
+    const attach = (table: Table): string => attachOver(card, agent!, table).fault
+    const pages = card.host!.part.bytes / PAGE
+    for (const table of [[], [[0, pages]]] as Table[]) expect(attach(table)).toBe('PASS')
+    const others: Table[] = [
+      OURS,
+      [[0, pages - 1]],
+      [[0, pages + 1]],
+      [[1, pages - 1]],
+      [
+        [0, 1],
+        [1, pages - 1],
+      ],
+    ]
+    for (const table of others) expect(attach(table), `${table}`).toBe('PIECES')
+    // One piece is a list, too, if it is not all of the window.
+    const made = placedInPieces(DDIO_ON, [[0, 16]], { slots: 22, capacity: 128 })
+    expect(attachOver(made.card, made.agent!, []).fault).toBe('PIECES')
+    expect(attachOver(made.card, made.agent!, [[0, 16]]).fault).toBe('PASS')
   })
 })
 

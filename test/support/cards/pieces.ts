@@ -7,8 +7,8 @@ import { HostMemory, type Platform } from '../../../boards/emulator/host/host-me
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
-import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import type { MemoryPiece } from '../../../host-driver/base/pieces.ts'
 import { memoryInPieces } from '../../../host-driver/target/pieces.ts'
 import { RawAgentQueues } from '../queues/agent-host.ts'
 import {
@@ -19,6 +19,7 @@ import {
   hostSideOf,
   PART_BYTES,
   type Placed,
+  putPieces,
   queueHostOf,
   work,
 } from './placed.ts'
@@ -29,15 +30,14 @@ export const PAGE = 4096
 /** Pages of the host's memory, in pieces: first page, pages. */
 export type Table = readonly (readonly [number, number])[]
 
+/** The table as the driver is told it, in bytes. */
+export function piecesOf(table: Table): MemoryPiece[] {
+  return table.map(([page, pages]) => ({ at: page * PAGE, bytes: pages * PAGE }))
+}
+
 /** Puts the pieces into the body of a call. */
 function naming(table: Table): (request: Uint8Array) => void {
-  return (request) => {
-    putU32(request, mad.PIECES_COUNT, table.length)
-    table.forEach(([page, pages], i) => {
-      putU32(request, mad.PIECES_FIRST + 8 * i, page)
-      putU32(request, mad.PIECES_FIRST + 8 * i + 4, pages)
-    })
-  }
+  return (request) => putPieces(request, 0, piecesOf(table))
 }
 
 /** The PROBE of a host that knows of those pieces; its fault. */
@@ -82,8 +82,7 @@ export function showPieces(card: TestCard, table: Table, placement: number): Age
   if (fault !== 'PASS') throw new Error(`the pieces were refused: ${fault}`)
   believe(card, placement, placeIn(table, 0), naming(table))
   if (placement === PLACEMENT_BYPASS) return null
-  const pieces = table.map(([page, pages]) => ({ at: page * PAGE, bytes: pages * PAGE }))
-  const memory = memoryInPieces(hostSideOf(card), pieces)
+  const memory = memoryInPieces(hostSideOf(card), piecesOf(table))
   return attachedAgent(card, new RawAgentQueues(queueHostOf(card)), memory)
 }
 

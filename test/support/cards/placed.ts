@@ -18,6 +18,7 @@ import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
+import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import { VIEW_FIRST_COPY } from '../../../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
@@ -27,6 +28,7 @@ import {
 } from '../../../firmware/medium/region.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import type { MemoryPiece } from '../../../host-driver/base/pieces.ts'
 import {
   type HostMemory as AgentMemory,
   type AgentQueues,
@@ -152,10 +154,30 @@ export function tellAgent(
   sendQueue: number,
   memory: AgentMemory = hostSideOf(card),
 ): Uint8Array {
-  return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
-    body[mad.AGENT_ACTION] = action
-    body.set(memory.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
-    putU32(body, mad.AGENT_QUEUE, sendQueue)
+  return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, agentRequest(action, sendQueue, memory))
+}
+
+/** Puts into the body of an AGENT call what an agent over that memory says. */
+export function agentRequest(
+  action: number,
+  sendQueue: number,
+  memory: Pick<AgentMemory, 'load' | 'pieces'>,
+): (request: Uint8Array) => void {
+  return (request) => {
+    request[mad.AGENT_ACTION] = action
+    request.set(memory.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
+    putU32(request, mad.AGENT_QUEUE, sendQueue)
+    putPieces(request, mad.AGENT_PIECES, memory.pieces ?? [])
+  }
+}
+
+/** Names pieces from there on in the body of a call. */
+export function putPieces(request: Uint8Array, from: number, pieces: readonly MemoryPiece[]): void {
+  putU32(request, from + mad.PIECES_COUNT, pieces.length)
+  pieces.forEach(({ at, bytes }, i) => {
+    const into = from + mad.PIECES_FIRST + i * mad.PIECES_ENTRY_BYTES
+    putU32(request, into, at / PAGE_BYTES)
+    putU32(request, into + 4, bytes / PAGE_BYTES)
   })
 }
 
