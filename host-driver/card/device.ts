@@ -39,6 +39,7 @@ import {
   WORD,
   wide,
 } from '../base/kinds.ts'
+import { joined } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
 import { type DatagramWay, Management } from '../control/management.ts'
 import { randomSource, SEED } from '../way/options.ts'
@@ -487,13 +488,22 @@ export class PcieDevice implements Clock {
   }
 
   /**
+   * Who writes over a new pair. Whoever is at the other end of a connected one is nobody that the
+   * card knows, and numbers operations as it likes: two of them must not be taken for one.
+   */
+  private clientOf(type: QueuePairOptions['type']): bigint {
+    return type === 'connected' ? joined(this.random(), this.random()) : 0n
+  }
+
+  /**
    * Makes a queue pair; one that is connected has to be made `ready` then. Rejects with
    * PERDURE_ARGUMENT, MemoryFull, RefusedError.
    */
   async createQp(asked: QueuePairOptions): Promise<CardQueuePair> {
     check('options', asked, OBJECT)
     const options = { ...asked }
-    const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128, clientId = 0n } = options
+    const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128 } = options
+    const clientId = options.clientId ?? this.clientOf(options.type)
     const { receiveUnits = sendUnits } = options
     checkQueuePair(options, sendUnits, receiveUnits)
     checkDomain(domain)

@@ -54,7 +54,10 @@ export interface QueuePairOptions extends Partial<InlineRule> {
   readonly sendUnits?: number
   /** Units of the receive ring, a power of two, no fewer; as many by default. */
   readonly receiveUnits?: number
-  /** Who writes, 64 bits; 0 by default. */
+  /**
+   * Who writes, 64 bits: of a connected pair its peer, of others this host. Operations are numbered
+   * by client (D-6). By default drawn for a connected pair, else 0.
+   */
   readonly clientId?: bigint
 }
 

@@ -69,11 +69,12 @@ export class PcieVerbs implements VerbsWay {
   async openPair(options: PairOptions): Promise<PairPort> {
     const { domain, sendCq, recvCq, sendDepth, recvDepth, inlineMax } = options
     const sendUnits = powerOfTwo(sendDepth * unitsFor(inlineMax))
+    const isLocal = this.peer === null
     const card = await this.device.createQp({
-      type: this.peer === null ? 'local' : 'connected',
+      type: isLocal ? 'local' : 'connected',
       ...{ domain, sendCq: ownQueue(sendCq), receiveCq: ownQueue(recvCq), sendUnits },
       receiveUnits: Math.max(sendUnits, powerOfTwo(recvDepth)),
-      clientId: this.clientId,
+      ...(isLocal && { clientId: this.clientId }),
     })
     return new PciePair(card, this.peer)
   }

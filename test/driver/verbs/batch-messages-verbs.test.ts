@@ -310,3 +310,24 @@ test('S1-M9: nobody receives from the local card, nor where the card has no host
     expect(done).toMatchObject([{ status: 'GENERAL_ERR', fault: 'BATCH_REGION', opcode: 'SEND' }])
   }
 })
+
+test('D-6: two initiators of one host that number alike are two clients', async () => {
+  const b = await bench('behind')
+  const { one, target, region } = b
+  const second = await endOf(one.dpu, OTHER)
+  const pair = await endOf(target.dpu, TARGET)
+  await ready(second, pair, one.dpu.incarnation!)
+  await ready(pair, second, 0)
+  for (const [slot, end] of [one, second].entries()) {
+    const { qp, mr } = end
+    qp.postSend({
+      ...{ wrId: BigInt(slot), opcode: 'WRITE_PERSIST', flags: SIGNALED, operationId: BASE },
+      ...{ sgList: [mr.sge(slot * BYTES, BYTES)], rkey: region.info.rkey },
+      remoteAddr: BigInt(slot) << 32n,
+    })
+    expect(await completions(b, end, 1)).toMatchObject([{ status: 'SUCCESS' }])
+  }
+  for (const slot of [0, 1]) {
+    expect((await region.read(slot)).data).toEqual(new Uint8Array(BYTES).fill(slot + 1))
+  }
+})
