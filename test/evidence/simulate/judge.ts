@@ -27,6 +27,8 @@ import { Register, type Version } from './register.ts'
 
 /** Cells that each client has to itself. */
 export const CELLS = 8
+/** Of them the one that its batches write. */
+export const BATCH_CELL = 7
 const LINE_BYTES = 64
 /** Flag of a line that takes no stores, as the emulated part keeps it. */
 const REFUSES_WRITES = 8
@@ -386,15 +388,16 @@ export class Judge {
    * What a READ showed of a cell, by one that began then. It may have been answered before a cut
    * that took back what it saw, or behind which the cell was counted on, and have come late.
    */
-  judgeLook(i: number, low: number, high: number, begun: number): void {
+  judgeLook(i: number, low: number, high: number, begun: number, known?: number): void {
     const { most, issued } = this.cells[i]!
-    if (begun >= this.restartedAt) this.judgeCell(i, low, high)
+    if (begun >= this.restartedAt) this.judgeCell(i, low, high, known)
     else if (low !== high) this.blame(`cell ${i} holds ${low}/${high}: it is torn`)
     else if (low > Math.max(most, issued)) this.blame(`cell ${i} holds ${low}, which never was`)
   }
 
-  private judgeCell(i: number, low: number, high: number): void {
-    const { issued, floor } = this.cells[i]!
+  private judgeCell(i: number, low: number, high: number, known?: number): void {
+    const { issued } = this.cells[i]!
+    const floor = known ?? this.cells[i]!.floor
     const least = this.loose.has(Math.floor(i / CELLS)) ? 0 : floor
     if (low === high && low >= least && low <= issued) return
     this.blame(`cell ${i} holds ${low}/${high}: from ${least} to ${issued} may be there`)

@@ -205,4 +205,9 @@ export const REGRESSIONS: readonly Regression[] = [
     world: 'media',
     found: 'judge: a copy was mended that only loads had seen whole, behind a repair half refused',
   },
+  {
+    seed: 430621920,
+    world: 'wraps',
+    found: 'judge: the status of a batch overtook the READ of a cell that it had written',
+  },
 ]

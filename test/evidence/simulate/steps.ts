@@ -12,7 +12,7 @@ import { LANES, LANES_AT, sameBytes } from '../../support/judges/oracle.ts'
 import { type Client, UP } from './client.ts'
 import { get32 } from './frames.ts'
 import { type Clients, finishHost, hostStep, settleHost } from './hosted-steps.ts'
-import { CELLS, type RecordState } from './judge.ts'
+import { BATCH_CELL, CELLS, type RecordState } from './judge.ts'
 import { copyAt, sequenceAt } from './medium.ts'
 import {
   type Batch,
@@ -32,8 +32,6 @@ const UNDER_WAY = 24
 const PASSES_US = [400, 1_100, 1_100, 1_600, 5_000, 700_000, 3_000_000]
 /** An agent that is silent for so long is taken for gone. */
 const AGENT_SILENT_US = 500_000
-/** Of the cells of a client, the one that its batches write. */
-const BATCH_CELL = 7
 /** The condition "expect". */
 const EXPECT = 2
 const LINE_BYTES = 64
@@ -269,7 +267,9 @@ function postCell(
   const base = clients.indexOf(client) * CELLS
   const begun = world.tick
   if (kind === 'look') {
-    client.post(operationOf({ kind, cell: base, length: CELLS * 8, begun }))
+    // A status may overtake the answer: what was durable of a batch as the look was asked for.
+    const value = judge.cells[base + BATCH_CELL]!.floor
+    client.post(operationOf({ kind, cell: base, length: CELLS * 8, value, begun }))
     return
   }
   // A cell of a batch that was refused was issued, and is not there.

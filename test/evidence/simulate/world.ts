@@ -41,7 +41,7 @@ import {
   READ_FIRST,
 } from './frames.ts'
 import { HostedJudge, type HostedPlace } from './hosted-judge.ts'
-import { CELLS, Judge } from './judge.ts'
+import { BATCH_CELL, CELLS, Judge } from './judge.ts'
 import {
   DATA_AT,
   INCARNATION_LAST,
@@ -473,7 +473,8 @@ export class SimulatedWorld implements Surroundings {
       const words = new DataView(data!.buffer)
       for (let i = 0; i < data!.length / 8; i++) {
         const low = words.getInt32(8 * i, true)
-        judge.judgeLook(cell + i, low, words.getInt32(8 * i + 4, true), begun)
+        const least = i === BATCH_CELL ? operation.value : undefined
+        judge.judgeLook(cell + i, low, words.getInt32(8 * i + 4, true), begun, least)
       }
     } else if (operation.snapshot !== null) {
       const { snapshot } = operation
