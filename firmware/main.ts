@@ -32,7 +32,7 @@ import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
 import { createRegionJob } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
-import { blankLocated, createRegionTable } from './medium/region.ts'
+import { blankLocated, createRegionTable, MESSAGES } from './medium/region.ts'
 import { createSuperblock } from './medium/superblock.ts'
 import { createTranslation } from './medium/translation.ts'
 import { noticeHost } from './queues/host.ts'
@@ -83,10 +83,11 @@ export function createState(machine: Machine): State {
     superblock: createSuperblock(machine.memory),
     queuePairs: createQueuePairTable(),
     connections: createConnectionTable(),
-    commit: createCommit(list, NO_REGION),
+    // Some region stands in what waits to be used.
+    commit: createCommit(list, MESSAGES),
     group: createGroupIndex(),
     proof: createProof(),
-    through: createThrough(NO_REGION),
+    through: createThrough(MESSAGES),
     examination: createExamination(),
     answers: createAnswers(list),
     counters: new Float64Array(FAULTS.length),
@@ -140,33 +141,6 @@ const NO_PEER = {
   pathMtu: 0,
   protectionDomain: 0,
   expectedPsn: 0 as Psn,
-}
-
-/** Stands in the items of a group until they are used. */
-const NO_REGION = {
-  index: 0,
-  id: 0,
-  name: '',
-  kind: 0,
-  slots: 0,
-  capacity: 0,
-  copies: 0,
-  flags: 0,
-  protectionDomain: 0,
-  stride: 0,
-  placement: 0,
-  at: 0,
-  base: 0,
-  areaBytes: 0,
-  baseHigh: 0,
-  baseLow: 0,
-  keyAt: 0,
-  rkey: 0,
-  rights: 0,
-  unsettled: 0,
-  repaired: 0,
-  mechanism: 0,
-  pending: 0,
 }
 
 function scratch() {

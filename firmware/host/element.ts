@@ -27,8 +27,8 @@
  * u32, L_Key u32. Behind these, from the next multiple of 16 on, of a record that names the address
  * of every copy (ADDRESSED): the RETHs of the further copies as they are on the wire, 16 bytes
  * each; of a record of a batch with the condition "expect" the sequence that its slot must hold
- * (64), and 0 (64). A batch carries one copy of each record, so it is never both. An element has
- * as many units as that needs, and no more.
+ * (64), and 0 (64). A batch carries one copy of each record, so it is never both. An element has as
+ * many units as that needs, and no more.
  *
  * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
  * L_Key, or no buffer (length 0).

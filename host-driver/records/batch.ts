@@ -258,11 +258,11 @@ export class Batch {
   /** May it stand beside what goes to the region of the batch? */
   private checkBeside(what: string, { connection, open }: Ground): void {
     const { info } = this.ground.open
-    if (open.info.id === info.id && connection === this.ground.connection) return
     const beside = `${what}, beside records of '${info.name}'`
     if (connection !== this.ground.connection) {
       throw new ArgumentError(`${beside}: it is of another connection`)
     }
+    if (open.info.id === info.id) return
     if (open.info.placement !== info.placement) {
       const where = `one lies '${open.info.placement}', the other '${info.placement}'`
       throw new ArgumentError(`${beside}: ${where}; use a batch for each`)

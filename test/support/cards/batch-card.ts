@@ -24,7 +24,7 @@ import type { Pqeth } from '../../../firmware/wire/persist-query.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
 import { frameOf } from '../wire/frames.ts'
 import { type Setting, slotOffset } from '../wire/requests.ts'
-import { persistOpcode, type Sent, TestCard, type TestPeer } from './test-card.ts'
+import { persistOpcode, type Sent, TestCard, type TestPeer, type TestRegion } from './test-card.ts'
 
 export const INDEPENDENT: number = CONDITION_INDEPENDENT
 export const IN_ORDER: number = CONDITION_IN_ORDER
@@ -47,6 +47,19 @@ export interface BatchRecord {
   readonly guard?: number
   readonly pweth?: Partial<Pweth>
   readonly reth?: Partial<Reth>
+}
+
+/** A member that is plain bytes of that region, from that one on. */
+export function bytesMember(
+  { rkey, baseHigh }: TestRegion,
+  offset: number,
+  data: Uint8Array,
+): BatchRecord {
+  return {
+    ...{ slot: 0, data, wait: 1 },
+    reth: { rkey, vaHigh: baseHigh, vaLow: offset },
+    pweth: { slotAddressed: false },
+  }
 }
 
 export interface BatchOptions {

@@ -16,7 +16,7 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { RawAgentQueues } from '../queues/agent-host.ts'
 import { stationOf } from '../queues/queue-calls.ts'
 import { type Cqe, elementOf, type QueueHost, readying } from '../queues/queue-host.ts'
-import type { BatchRecord } from './batch-card.ts'
+import { type BatchRecord, bytesMember } from './batch-card.ts'
 import { attachedAgent, believe, PushedHost, work } from './placed.ts'
 import { TestCard, type TestPeer, type TestRegion } from './test-card.ts'
 
@@ -176,12 +176,7 @@ export class MessageCard {
 
   /** A member that goes to the area, from that byte on. */
   bytes(offset: number, data: Uint8Array): BatchRecord {
-    const { rkey, baseHigh } = this.area
-    return {
-      ...{ slot: 0, data, wait: 1 },
-      reth: { rkey, vaHigh: baseHigh, vaLow: offset },
-      pweth: { slotAddressed: false },
-    }
+    return bytesMember(this.area, offset, data)
   }
 
   /** A member that is a message for the host. */

@@ -12,7 +12,7 @@ import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_LOCAL } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import type { BatchRecord } from './batch-card.ts'
+import { type BatchRecord, bytesMember } from './batch-card.ts'
 import { believe } from './placed.ts'
 import { dataOf, TestCard, type TestPeer, type TestRegion } from './test-card.ts'
 
@@ -100,12 +100,7 @@ export class MixedCard {
 
   /** A member that goes to the area, from that byte on. */
   bytes(offset: number, data: Uint8Array): BatchRecord {
-    const { rkey, baseHigh } = this.area
-    return {
-      ...{ slot: 0, data, wait: 1 },
-      reth: { rkey, vaHigh: baseHigh, vaLow: offset },
-      pweth: { slotAddressed: false },
-    }
+    return bytesMember(this.area, offset, data)
   }
 
   /** What stands where that member goes; all of it, zeros behind what a record has. */
