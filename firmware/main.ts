@@ -16,7 +16,7 @@ import {
   STAGING_BUFFERS,
 } from './board/limits.ts'
 import { MEMORY_BYTES } from './board/memory-map.ts'
-import { nextRandom } from './board/random.ts'
+import { random32, seedRandom } from './board/random.ts'
 import { runBurst } from './burst/burst.ts'
 import { createRelays } from './burst/passengers.ts'
 import { createThrough } from './burst/through-job.ts'
@@ -71,13 +71,14 @@ export function createState(machine: Machine): State {
   assert(machine.memory.byteLength >= MEMORY_BYTES, 'a board gives all of packet memory')
   assert(new Uint8Array(new Int32Array([1]).buffer)[0] === 1, 'the machine is little-endian')
   const list = createCommandList(machine)
+  const words = new Int32Array(machine.memory)
   const regions = createRegionTable()
   const blankPair = createQueuePair(QUEUE_PAIRS, 0, NO_PEER)
   const parts = {
     machine,
     facts: machine.facts,
     bytes: new Uint8Array(machine.memory),
-    words: new Int32Array(machine.memory),
+    words,
     list,
     regions,
     superblock: createSuperblock(machine.memory),
@@ -96,7 +97,7 @@ export function createState(machine: Machine): State {
     macHead: machine.facts.mac[0]! | (machine.facts.mac[1]! << 8),
     macTail: wordAt(machine.facts.mac, 2),
     ipv4: wordAt(machine.facts.ipv4, 0),
-    random: seeded(machine.facts.entropy),
+    random: seedRandom(words, machine.facts.entropy),
     ...scratch(),
     ...burst(blankPair, list),
     initiators: [],
@@ -116,22 +117,8 @@ export function createState(machine: Machine): State {
   state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
   state.answers.makeRoom = () => runBurst(state)
   state.host.makeRoom = () => runBurst(state)
-  state.host.contexts.draw = () => nextRandom(state.random)
+  state.host.contexts.draw = () => random32(state)
   return state
-}
-
-/** The generator's state: every word of the entropy counts, and none shows. */
-export function seeded(entropy: readonly number[]): Int32Array {
-  const words = new Int32Array(4)
-  for (let i = 0; i < entropy.length; i++) {
-    words[i & 3]! ^= entropy[i]! ^ Math.imul(i + 1, 0x9e3779b9)
-  }
-  assert(
-    words.some((word) => word !== 0),
-    'a board has entropy',
-  )
-  for (let i = 0; i < 32; i++) nextRandom(words)
-  return words
 }
 
 const NO_PEER = {

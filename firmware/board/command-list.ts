@@ -56,6 +56,8 @@ export interface CommandList {
   runs: number
   /** Results of commands that `runAll` passes over. */
   readonly kept: Uint8Array
+  /** The first command of the list, while another one runs alone. */
+  readonly alone: Float64Array
 }
 
 export function createCommandList(machine: Machine): CommandList {
@@ -72,6 +74,7 @@ export function createCommandList(machine: Machine): CommandList {
     fences: 0,
     runs: 0,
     kept: new Uint8Array(COMMANDS_MAX),
+    alone: new Float64Array(COMMAND_WORDS),
   }
 }
 
@@ -245,6 +248,30 @@ export function run(list: CommandList): number {
     list.postedOwner = 0
   }
   return done
+}
+
+/**
+ * Runs one command at once, whatever stands in the list, and leaves that as it was. Returns its
+ * result.
+ */
+export function runAlone(
+  list: CommandList,
+  op: number,
+  from: number,
+  to: number,
+  length: number,
+): number {
+  const { machine, words, alone } = list
+  alone.set(words.subarray(0, COMMAND_WORDS))
+  words.fill(0, 0, COMMAND_WORDS)
+  words[OP] = op
+  words[FROM] = from
+  words[TO] = to
+  words[LENGTH] = length
+  machine.run(1)
+  const result = words[RESULT]!
+  words.set(alone)
+  return result
 }
 
 /**

@@ -11,7 +11,7 @@
 import type { CommandList } from './command-list.ts'
 import type { Fault } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
-import { nextRandom } from './random.ts'
+import type { Random } from './random.ts'
 
 export interface BoardState {
   readonly machine: Machine
@@ -28,8 +28,7 @@ export interface BoardState {
   readonly macHead: number
   readonly macTail: number
   readonly ipv4: number
-  /** State of the generator of keys and starting PSNs, seeded by the board's entropy. */
-  readonly random: Int32Array
+  readonly random: Random
   /** Time of the burst, µs; the rest of it is that of connect/. */
   readonly connections: { nowUs: number }
   /** A slice was done in this call of the board; the rest of it is that of manage/. */
@@ -44,9 +43,4 @@ export function count(state: BoardState, fault: Fault): void {
 /** Is the save energy armed now? The board may change its mind between two bursts. */
 export function isArmed(state: BoardState): boolean {
   return (state.words[HEALTH_AT >> 2]! & ARMED) !== 0
-}
-
-/** The next 32 random bits. */
-export function random32(state: BoardState): number {
-  return nextRandom(state.random)
 }

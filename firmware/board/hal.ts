@@ -124,6 +124,13 @@ export const GUARD = 11
  */
 export const ARRANGE = 12
 
+/**
+ * Writes `length` bytes, a multiple of 4, at `to`: the stream of ChaCha20 (RFC 8439 2.4) under the
+ * key of 32 bytes at `from`, nonce and first block counter 0. Both lie in packet memory, and may
+ * overlap: the key is read before anything is written, and kept nowhere else.
+ */
+export const KEYSTREAM = 13
+
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
 
@@ -244,7 +251,7 @@ export interface Facts {
   readonly ipv6: readonly number[]
   /** Largest path MTU that the port carries, bytes: 256, 512, 1024, 2048 or 4096. */
   readonly pathMtu: number
-  /** Eight 32-bit words of entropy, fresh at every power-on: for keys and starting PSNs. */
+  /** Eight 32-bit words of entropy, fresh at every power-on: the key of the generator. */
   readonly entropy: readonly number[]
 }
 

@@ -52,11 +52,16 @@ export const PHASE_WORDS_AT: number = LANE_LINES_AT + LANES * LINE_BYTES
 export const KEYS_AT: number = PHASE_WORDS_AT + LANES * LINE_BYTES
 export const KEY_BYTES = 16
 
+/** The generator's key, and what it gives next (random.ts). */
+export const RANDOM_AT: number = KEYS_AT + 1024
+export const RANDOM_KEY_BYTES = 32
+export const RANDOM_BYTES = 256
+
 /**
  * One frame header per queue pair, ready to be copied under an answer: 128 bytes each; and one for
  * management.
  */
-export const TEMPLATES_AT: number = KEYS_AT + 1024
+export const TEMPLATES_AT: number = RANDOM_AT + RANDOM_BYTES
 export const TEMPLATE_BYTES = 128
 
 /** The superblock, as it is read and written. */
@@ -147,4 +152,4 @@ export const MEMBERS_BYTES: number =
 /** All of packet memory, bytes. */
 export const MEMORY_BYTES: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES
 
-assert(KEYS_AT + (REGIONS + 1) * KEY_BYTES <= TEMPLATES_AT, 'the keys must fit')
+assert(KEYS_AT + (REGIONS + 1) * KEY_BYTES <= RANDOM_AT, 'the keys must fit')

@@ -1,34 +1,60 @@
-// hot path
 /**
- * The generator of keys, identities and starting PSNs.
+ * The generator of keys, identities, numbers and starting PSNs: ChaCha20 (RFC 8439 2.4), which the
+ * board computes (hal.ts, KEYSTREAM).
  *
- * Invariant: its state is never all zeros, which would stay so.
+ * A block of packet memory holds the key, and behind it words that nobody was given yet. Where they
+ * are used up, the stream of the key is written over both, so its first 32 bytes are the next key.
+ *
+ * Invariants:
+ * - Nothing that was given tells of anything that was, or will be: the key behind it is gone with
+ *   the refill, and a word is erased when it is given.
+ * - Two lives of a part, or two cards, have other keys though their boards' entropy repeats: what
+ *   tells them apart is stirred in, each number into a word of its own (fault L6).
  */
 
-/**
- * Stirs what tells this life of the part from every other one into the generator: a board whose
- * entropy repeats then repeats no key, no PSN and no identity (fault L6). Words of which the first
- * two alone differ leave states that differ: each goes into a word of its own, and every step after
- * it can be undone. No state is all zeros, which would stay so.
- */
-export function stir(r: Int32Array, words: readonly number[]): void {
-  for (let i = 0; i < words.length; i++) {
-    const at = (i + 1) & 3
-    r[at] = r[at]! ^ Math.imul(words[i]! + i, 0x9e3779b9)
-  }
-  r[0] = r[0]! | 1
-  for (let i = 0; i < 32; i++) nextRandom(r)
+import { assert } from './assert.ts'
+import { runAlone } from './command-list.ts'
+import type { BoardState } from './context.ts'
+import { BAD_COMMAND, KEYSTREAM } from './hal.ts'
+import { RANDOM_AT, RANDOM_BYTES, RANDOM_KEY_BYTES } from './memory-map.ts'
+
+const KEY_WORDS = RANDOM_KEY_BYTES / 4
+const KEY_WORD = RANDOM_AT / 4
+const FIRST_WORD = KEY_WORD + KEY_WORDS
+const END_WORD = KEY_WORD + RANDOM_BYTES / 4
+
+/** Where the next word lies that nobody was given. */
+export interface Random {
+  next: number
 }
 
-/** Steps the generator of four words (xorshift128; Marsaglia 2003). */
-export function nextRandom(r: Int32Array): number {
-  let t = r[3]!
-  const s = r[0]!
-  r[3] = r[2]!
-  r[2] = r[1]!
-  r[1] = s
-  t ^= t << 11
-  t ^= t >>> 8
-  r[0] = t ^ s ^ (s >>> 19)
-  return r[0]! >>> 0
+/** Begins with the board's entropy, eight words of 32 bits, as the key. */
+export function seedRandom(words: Int32Array, entropy: readonly number[]): Random {
+  assert(
+    entropy.some((word) => word !== 0),
+    'a board has entropy',
+  )
+  for (let i = 0; i < KEY_WORDS; i++) words[KEY_WORD + i] = entropy[i]!
+  return { next: END_WORD }
+}
+
+/** Makes the key another one for every other list of up to eight numbers of 32 bits. */
+export function stir({ random, words }: BoardState, numbers: readonly number[]): void {
+  for (let i = 0; i < numbers.length; i++) words[KEY_WORD + (i & (KEY_WORDS - 1))]! ^= numbers[i]!
+  random.next = END_WORD
+}
+
+/** The next 32 random bits. */
+export function random32(state: BoardState): number {
+  const { random, words, list } = state
+  if (random.next === END_WORD) {
+    const result = runAlone(list, KEYSTREAM, RANDOM_AT, RANDOM_AT, RANDOM_BYTES)
+    if (result === BAD_COMMAND) assert(false, 'a board computes the stream of the generator')
+    random.next = FIRST_WORD
+  }
+  const at = random.next
+  random.next = at + 1
+  const drawn = words[at]! >>> 0
+  words[at] = 0
+  return drawn
 }

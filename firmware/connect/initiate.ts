@@ -9,8 +9,8 @@
  * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.
  */
 
-import { random32 } from '../board/context.ts'
 import { RESPONDER_RESOURCES } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import type { RefusalContext } from '../burst/context.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'

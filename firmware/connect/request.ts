@@ -10,7 +10,7 @@
  * - Every refusal says its reason.
  */
 
-import { type BoardState, random32 } from '../board/context.ts'
+import type { BoardState } from '../board/context.ts'
 import {
   DUPLICATE,
   type Fault,
@@ -20,6 +20,7 @@ import {
   UNSERVED_CONNECTION,
 } from '../board/fault.ts'
 import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'

@@ -7,8 +7,8 @@
  * N22): a peer that comes finds one within SHARED_SILENCE_US, until all have equally many.
  */
 
-import { random32 } from '../board/context.ts'
 import { QUEUE_PAIRS, REPEAT_US } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'

@@ -12,8 +12,9 @@
  *   TIME_WAIT_US have passed: what was on its way has died by then.
  */
 
-import { type BoardState, random32 } from '../board/context.ts'
+import type { BoardState } from '../board/context.ts'
 import { QUEUE_PAIRS, RESOLUTIONS } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { findRegion } from '../medium/region.ts'
 import type { Psn } from '../transport/psn.ts'

@@ -10,7 +10,7 @@
  */
 
 import { assert } from '../board/assert.ts'
-import { type BoardState, random32 } from '../board/context.ts'
+import type { BoardState } from '../board/context.ts'
 import {
   ATTACH_FAILED,
   CONNECTING,
@@ -21,6 +21,7 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import type { RequestState } from '../burst/context.ts'
 import { openInitiator } from '../burst/open-initiator.ts'
 import type { ConnectState, Link, Target } from '../connect/context.ts'

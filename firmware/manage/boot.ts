@@ -10,12 +10,12 @@
  *   is cleared and no record taken: what the part holds is whole, and is served for reading.
  */
 
-import { type BoardState, isArmed, random32 } from '../board/context.ts'
+import { type BoardState, isArmed } from '../board/context.ts'
 import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../board/fault.ts'
 import { HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
 import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../board/limits.ts'
 import { KEY_BYTES, KEYS_AT } from '../board/memory-map.ts'
-import { stir } from '../board/random.ts'
+import { random32, stir } from '../board/random.ts'
 import type { ThroughContext } from '../burst/context.ts'
 import { resetLanes } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
@@ -123,7 +123,7 @@ function bringUp(state: ManageContext): Fault {
   if (fault !== PASS) return fault
   // Behind it the part counts its starts, durably, before anybody is served: and a save that takes
   // that back is counted by the part.
-  stir(state.random, [incarnationOf(superblock), facts.dirtyShutdowns, ...facts.mac])
+  stir(state, [incarnationOf(superblock), facts.dirtyShutdowns, ...facts.mac])
   beginPieces(state)
   if (hostFreeAt(superblock) > Math.max(state.proof.hostBytes, HOST_DATA_AT)) return TRUNCATED
   for (let i = 0; i < regionCountOf(superblock); i++) {

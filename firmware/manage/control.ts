@@ -8,7 +8,7 @@
  */
 
 import { run } from '../board/command-list.ts'
-import { type BoardState, count, random32 } from '../board/context.ts'
+import { type BoardState, count } from '../board/context.ts'
 import {
   BLANK,
   FAULTS,
@@ -29,7 +29,7 @@ import {
 import { HEALTH_AT } from '../board/hal.ts'
 import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../board/limits.ts'
 import { KEY_BYTES } from '../board/memory-map.ts'
-import { stir } from '../board/random.ts'
+import { random32, stir } from '../board/random.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { QueueState } from '../burst/context.ts'
 import { sliceEnd, takeSlice } from '../burst/slice.ts'
@@ -322,7 +322,7 @@ function format(call: Call): Fault {
 
 /** Two cards whose entropy is the same give their parts ids of their own. */
 function drawId(state: BoardState, id: Uint8Array): void {
-  stir(state.random, state.facts.mac)
+  stir(state, state.facts.mac)
   for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
 }
 

@@ -12,7 +12,7 @@
  */
 
 import { assert } from '../board/assert.ts'
-import { type BoardState, random32 } from '../board/context.ts'
+import type { BoardState } from '../board/context.ts'
 import {
   type Fault,
   KEY,
@@ -25,6 +25,7 @@ import {
 import { SPACE_BYTES } from '../board/hal.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
+import { random32 } from '../board/random.ts'
 import type { ResidencyState } from '../burst/context.ts'
 import { forgetInvalidated } from '../engine/locate.ts'
 import type { HostState } from '../host/host-state.ts'

@@ -8,7 +8,6 @@
  *   it has left in its room is valid in none of its slots (I8).
  */
 
-import { random32 } from '../board/context.ts'
 import {
   type Fault,
   NO_SPACE,
@@ -20,6 +19,7 @@ import {
 } from '../board/fault.ts'
 import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../board/limits.ts'
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../board/memory-map.ts'
+import { random32 } from '../board/random.ts'
 import { takeSlice } from '../burst/slice.ts'
 import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/proof.ts'

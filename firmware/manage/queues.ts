@@ -7,7 +7,7 @@
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
  */
 
-import { count, random32 } from '../board/context.ts'
+import { count } from '../board/context.ts'
 import {
   DMA,
   DOORBELL,
@@ -19,6 +19,7 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { CONTEXTS } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 import { CAPACITY_MIN, POLICIES, setPolicy } from '../host/context-cache.ts'
 import { takeMessageDoorbell } from '../host/doorbell.ts'
 import { QUEUE_COUNTERS } from '../host/host.ts'

@@ -20,7 +20,7 @@
  */
 
 import { copy, resultOf, runAll } from '../board/command-list.ts'
-import { type BoardState, random32 } from '../board/context.ts'
+import type { BoardState } from '../board/context.ts'
 import {
   DMA,
   type Fault,
@@ -32,6 +32,7 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { DONE } from '../board/hal.ts'
+import { random32 } from '../board/random.ts'
 import type { BurstContext } from '../burst/context.ts'
 import { failHostQueue } from '../burst/queue-contexts.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'

@@ -44,6 +44,7 @@ import {
   ICRC_GOOD_LINUX_FLUSH,
   ICRC_LINUX_FLUSH,
   ICRC_NONE,
+  KEYSTREAM,
   LENGTH,
   type Machine,
   MEDIA_ERROR,
@@ -75,6 +76,7 @@ import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../../kinds.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../../software/check-code.ts'
 import { guardOf } from '../../software/guard.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../software/icrc.ts'
+import { keystream, STREAM_KEY_BYTES } from '../../software/keystream.ts'
 import { check, checkFields, HOST_MEMORY, NVDIMM, orNull, RAM, RANDOM } from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'
 import type { HostMemory } from '../host/host-memory.ts'
@@ -115,6 +117,7 @@ export const OP_NAMES: readonly string[] = [
   'compareSwap',
   'guard',
   'arrange',
+  'keystream',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -143,6 +146,8 @@ export interface Watch {
   readonly replace?: (number: number, op: number) => number
   /** The first six words of each command executed, and each frame sent, byte for byte. */
   readonly trace?: (bytes: Uint8Array) => void
+  /** After each KEYSTREAM: what it has written, and a test may write over. */
+  readonly onStream?: (stream: Uint8Array) => void
 }
 
 export interface MachineStatistics {
@@ -160,7 +165,12 @@ const MACHINE_KINDS: Kinds<MachineOptions> = {
   ...{ transmit: FUNCTION, packets: BYTES, onCut: FUNCTION },
 }
 
-const WATCH_KINDS: Kinds<Watch> = { onCommand: FUNCTION, replace: FUNCTION, trace: FUNCTION }
+const WATCH_KINDS: Kinds<Watch> = {
+  onCommand: FUNCTION,
+  replace: FUNCTION,
+  trace: FUNCTION,
+  onStream: FUNCTION,
+}
 
 /** A cut waiting for its command. */
 interface ArmedCut {
@@ -311,7 +321,7 @@ export class EmulatedMachine implements Machine {
   private execute(op: number, at: number): number {
     this.commandCount++
     this.gatheredBytes = 0
-    if (!(op >= COPY && op <= ARRANGE) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= KEYSTREAM) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -336,6 +346,7 @@ export class EmulatedMachine implements Machine {
     }
     if (op === GUARD) return this.guard(words[at + FROM]!, length, words[at + AUX]!)
     if (op === ARRANGE) return this.arrange(words[at + FROM]!, length)
+    if (op === KEYSTREAM) return this.stream(words[at + FROM]!, to, length)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
     return DONE
@@ -577,6 +588,15 @@ export class EmulatedMachine implements Machine {
     if (fault !== DONE) return fault
     const memory = this.memoryOf(this.locate(space, at, length))
     return guardOf(memory, this.locatedAt, length) === expected ? DONE : GUARD_FAILED
+  }
+
+  private stream(from: number, to: number, length: number): number {
+    const { packets } = this
+    if (this.space(from, STREAM_KEY_BYTES) !== PACKETS) return BAD_COMMAND
+    if (this.space(to, length) !== PACKETS || length % 4 !== 0) return BAD_COMMAND
+    packets.set(keystream(packets.subarray(from, from + STREAM_KEY_BYTES), length), to)
+    this.watch.onStream?.(packets.subarray(to, to + length))
+    return DONE
   }
 
   protected check(from: number, to: number, length: number, key: number): number {

@@ -10,10 +10,10 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
-  ARRANGE,
   COMMAND_WORDS,
   COMMANDS_AT,
   DMA_SPACE,
+  KEYSTREAM,
   NVDIMM_SPACE,
   RESULT,
   SPACE_BYTES,
@@ -71,7 +71,7 @@ const HOSTILE = `var perdure = {
       const count = 1 + below(6)
       for (let i = 0; i < count; i++) {
         const at = i * ${COMMAND_WORDS}
-        words[at] = below(${ARRANGE} + 2)
+        words[at] = below(${KEYSTREAM} + 2)
         words[at + 1] = address()
         words[at + 2] = address()
         words[at + 3] = below(3) === 0 ? 8 : below(300)

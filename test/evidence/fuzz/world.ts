@@ -28,7 +28,8 @@ import {
   FRAME_STRIDE_BYTES,
   STAGING_TIMEOUT_US,
 } from '../../../firmware/board/limits.ts'
-import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
+import { MEMORY_BYTES, RANDOM_AT, RANDOM_BYTES } from '../../../firmware/board/memory-map.ts'
+import { random32 } from '../../../firmware/board/random.ts'
 import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
@@ -40,7 +41,7 @@ import {
 } from '../../../firmware/transport/queue-pair.ts'
 import { FACTS } from '../../support/cards/test-card.ts'
 import * as oracle from '../../support/judges/oracle.ts'
-import { psnsBesideEnds, wordsBefore } from '../../support/judges/psn-ends.ts'
+import { aim, CHOSEN, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { Conversation, type Sent, sentOf } from '../../support/wire/conversation.ts'
 import { isRoce } from '../../support/wire/frames.ts'
 import { Authority, bthOf, GuardedPart } from './guard.ts'
@@ -286,7 +287,10 @@ export class World {
   steer(random: Random): void {
     // What a twin draws is its own.
     if (this.twin !== null) return
-    this.state.random.set(wordsBefore(psnsBesideEnds(random), () => random.next()))
+    const { state } = this
+    // A refill is due before the words that are aimed at are used up.
+    while (RANDOM_AT + RANDOM_BYTES - 4 * state.random.next < 8 * CHOSEN) random32(state)
+    aim(state.words, state.random.next, psnsBesideEnds(random))
   }
 
   /** The PSN that a queue pair takes next, or -1. */

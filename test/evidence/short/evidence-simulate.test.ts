@@ -4,7 +4,6 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../../../boards/emulator/base/random.ts'
 import type { HostMemory } from '../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
@@ -18,10 +17,7 @@ import {
   TO,
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
-import { nextRandom, stir } from '../../../firmware/board/random.ts'
-import { seeded } from '../../../firmware/main.ts'
 import { judgedGuard } from '../../support/judges/crc32c.ts'
-import { CHOSEN, entropyFor, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import type { Boot } from '../simulate/card.ts'
 import { PAST_AN_END } from '../simulate/client.ts'
@@ -74,22 +70,6 @@ test('seeds that found something are told by name', async () => {
   const { violated, text } = await SIMULATE.replay(`seed=${seed} world=${world}`)
   expect(violated).toBe(false)
   expect(text).toContain('nothing is wrong')
-})
-
-test('the entropy of a start leads to the PSNs that its first connections begin with', () => {
-  const random = new Random(SEED)
-  for (const regions of [0, 1, 2]) {
-    const psns = psnsBesideEnds(random)
-    const start = { incarnation: 1000 + regions, dirtyShutdowns: regions, mac: [2, 0, 0, 0, 0, 2] }
-    const fresh = Array.from({ length: 8 }, () => random.next())
-    const entropy = entropyFor(psns, { ...start, regions }, fresh, () => random.next())
-    expect(entropy.slice(0, 4)).toEqual(fresh.slice(0, 4))
-    const generator = seeded(entropy)
-    stir(generator, [start.incarnation, start.dirtyShutdowns, ...start.mac])
-    for (let i = 0; i < regions; i++) nextRandom(generator)
-    const drawn = Array.from({ length: CHOSEN }, () => nextRandom(generator) & 0xffffff)
-    expect(drawn).toEqual(psns)
-  }
 })
 
 test('PSNs go past their ends in each start, and a part may be worn out', async () => {

@@ -13,15 +13,16 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
+import { STREAM_KEY_BYTES } from '../../../boards/software/keystream.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import {
   clearPacketMemory,
   givePacketMemory,
   takePacketMemory,
 } from '../../support/cards/packet-memory.ts'
-import { entropyFor, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
+import { aim, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
-import { incarnationOf, regionCount, type Worn, wear } from './medium.ts'
+import { regionCount, type Worn, wear } from './medium.ts'
 import { Lane } from './network.ts'
 
 /**
@@ -119,18 +120,21 @@ export class Card {
   private drawEntropy(random: Random): readonly number[] {
     const fresh = Array.from({ length: 8 }, () => random.next())
     if (this.entropy !== null && (fresh[0]! & ENTROPY_REPEATS_MASK) === 0) return this.entropy
-    const { psns } = this.options
-    this.entropy = psns === null ? fresh : this.aimed(psns, fresh)
-    return this.entropy
+    this.entropy = fresh
+    return fresh
   }
 
-  /** Entropy with which the first clients are told to begin beside the end of the PSNs. */
-  private aimed(psns: Random, fresh: readonly number[]): readonly number[] {
-    const { part, index } = this
-    const { dirtyShutdowns } = part
-    const regions = regionCount(part)
-    const start = { incarnation: incarnationOf(part), dirtyShutdowns, mac: dpuMac(index), regions }
-    return entropyFor(psnsBesideEnds(psns), start, fresh, () => psns.next())
+  /** The first clients of a start are told to begin beside the end of the PSNs. */
+  private aimed(psns: Random): Watch {
+    // The keys of the regions are drawn first.
+    let first = STREAM_KEY_BYTES / 4 + regionCount(this.part)
+    return {
+      onStream: ({ buffer, byteOffset, length }) => {
+        const words = new Int32Array(buffer, byteOffset, length / 4)
+        if (first > 0) aim(words, first, psnsBesideEnds(psns))
+        first = 0
+      },
+    }
   }
 
   /** Power comes. A cut that `armed` sets may end the start again: then it is off. */
@@ -162,7 +166,8 @@ export class Card {
         onCut: () => this.struck(),
       })
       this.machine = machine
-      if (options.watch !== undefined) machine.observe(options.watch)
+      const aimed = options.psns === null ? {} : this.aimed(options.psns)
+      machine.observe({ ...aimed, ...options.watch })
       armed(machine)
       return machine
     }

@@ -18,8 +18,9 @@
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import type { Facts, Machine } from '../../../firmware/board/hal.ts'
+import { seedRandom } from '../../../firmware/board/random.ts'
 import type { State } from '../../../firmware/core.ts'
-import { createState, seeded, startWith } from '../../../firmware/main.ts'
+import { createState, startWith } from '../../../firmware/main.ts'
 
 type Fields = Record<string, unknown>
 type View = Int32Array | Uint8Array | Float64Array
@@ -158,7 +159,7 @@ class Desk {
     image.putBack()
     socket.machine = machine
     Object.assign(state, { facts: machine.facts })
-    state.random.set(seeded(machine.facts.entropy))
+    seedRandom(state.words, machine.facts.entropy)
     const firmware = startWith(state)
     return {
       serve: (count, nowUs) => firmware.serve(count, nowUs),

@@ -4,14 +4,26 @@
  * have one identity.
  */
 
+import { createCipheriv } from 'node:crypto'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { stir } from '../../../firmware/board/random.ts'
+import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
+import { copy, run } from '../../../firmware/board/command-list.ts'
+import {
+  ORIGINALS_AT,
+  RANDOM_AT,
+  RANDOM_BYTES,
+  RANDOM_KEY_BYTES,
+} from '../../../firmware/board/memory-map.ts'
+import { random32, stir } from '../../../firmware/board/random.ts'
+import type { State } from '../../../firmware/core.ts'
+import { createState } from '../../../firmware/main.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { connect, type Dpu } from '../../../host-driver/index.ts'
 import {
   dataOf,
+  FACTS,
   persistAcks,
   persistFrames,
   TestCard,
@@ -136,32 +148,71 @@ describe('L6: the same entropy in two machines', () => {
   }
 })
 
-test('L6: what differs in what is stirred, or in what it goes into, differs afterwards', () => {
-  const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
-  const state = fc.tuple(word, word, word, word)
-  const stirred = (from: readonly number[], words: readonly number[]): number[] => {
-    const made = Int32Array.from(from)
-    stir(made, words)
-    return [...made]
+describe('the generator', () => {
+  const KEY = RANDOM_AT / 4
+  const END = (RANDOM_AT + RANDOM_BYTES) / 4
+
+  /** The state of a card that was not started. */
+  function blankState(): State {
+    const nvdimm = new Nvdimm({ bytes: 1 << 18 })
+    const facts = { ...FACTS, ...SAME, nvdimmBytes: nvdimm.bytes }
+    return createState(new EmulatedMachine({ facts, nvdimm, transmit: () => {} }))
   }
-  fc.assert(
-    fc.property(
-      state,
-      word,
-      word,
-      fc.nat(3),
-      fc.integer({ min: 1, max: 31 }),
-      (r, a, b, at, bit) => {
-        expect(stirred(r, [a, b])).not.toEqual([0, 0, 0, 0])
-        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [a ^ (1 << bit), b]))
-        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [a, b ^ (1 << bit)]))
-        // Both may differ, in whatever way: they do not make up for each other.
-        fc.pre(a !== b + 1)
-        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [b + 1, a - 1]))
-        expect(stirred(r, [a, b])).not.toEqual(stirred(r.with(at, r[at]! ^ (1 << bit)), [a, b]))
-      },
-    ),
-    { seed: SEED },
-  )
-  expect(stirred([0, 0, 0, 0], [])).not.toEqual([0, 0, 0, 0])
+
+  test('L6: what differs in what is stirred, or in what it goes into, differs afterwards', () => {
+    const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
+    const eight = fc.array(word, { minLength: 8, maxLength: 8 })
+    const state = blankState()
+    const stirred = (key: readonly number[], numbers: readonly number[]): number[] => {
+      state.words.set(key, KEY)
+      stir(state, numbers)
+      expect(state.random.next).toBe(END)
+      return [...state.words.slice(KEY, KEY + 8)]
+    }
+    fc.assert(
+      fc.property(eight, eight, fc.nat(7), fc.nat(31), (key, numbers, at, bit) => {
+        const flipped = (of: readonly number[]): number[] => of.with(at, of[at]! ^ (1 << bit))
+        expect(stirred(key, numbers)).not.toEqual(stirred(key, flipped(numbers)))
+        expect(stirred(key, numbers)).not.toEqual(stirred(flipped(key), numbers))
+        expect(stirred(stirred(key, numbers), numbers)).toEqual(key)
+      }),
+      { seed: SEED },
+    )
+  })
+
+  test('R1-S: no word that was given, and no key of before, is left in its memory', () => {
+    const state = blankState()
+    const given: number[] = []
+    const words = (RANDOM_BYTES - RANDOM_KEY_BYTES) / 4
+    for (let i = 0; i < 3 * words; i++) {
+      const before = state.words.slice(KEY, END)
+      given.push(random32(state))
+      const refilled = state.random.next === (RANDOM_AT + RANDOM_KEY_BYTES) / 4 + 1
+      const block = [...state.words.slice(KEY, END)].map((one) => one >>> 0)
+      for (const one of given) if (one !== 0) expect(block).not.toContain(one)
+      if (refilled) expect(block.slice(0, 8)).not.toEqual([...before.slice(0, 8)])
+    }
+    expect(new Set(given).size).toBe(given.length)
+  })
+
+  test('R1-S: it is the stream of RFC 8439, whatever stands in the list', () => {
+    const state = blankState()
+    const key = Uint8Array.from({ length: RANDOM_KEY_BYTES }, (_, i) => 7 * i + 1)
+    state.bytes.set(key, RANDOM_AT)
+    stir(state, [])
+    state.bytes.set([1, 2, 3, 4], ORIGINALS_AT)
+    copy(state.list, ORIGINALS_AT, ORIGINALS_AT + 8, 4)
+    const cipher = createCipheriv('chacha20', key, Buffer.alloc(16))
+    const stream = cipher.update(Buffer.alloc(RANDOM_BYTES))
+    for (let at = RANDOM_KEY_BYTES; at < RANDOM_BYTES; at += 4) {
+      expect(random32(state)).toBe(stream.readUInt32LE(at))
+    }
+    expect(state.list.count).toBe(1)
+    run(state.list)
+    expect([...state.bytes.slice(ORIGINALS_AT + 8, ORIGINALS_AT + 12)]).toEqual([1, 2, 3, 4])
+    // The next key is the beginning of the stream.
+    const next = createCipheriv('chacha20', stream.subarray(0, RANDOM_KEY_BYTES), Buffer.alloc(16))
+    const behind = next.update(Buffer.alloc(RANDOM_BYTES))
+    expect(random32(state)).toBe(behind.readUInt32LE(RANDOM_KEY_BYTES))
+  })
 })

@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../../../firmware/board/limits.ts'
-import { nextRandom } from '../../../firmware/board/random.ts'
 import {
   type Association,
   askCurrent,
@@ -361,8 +361,8 @@ class Collector {
 }
 
 test('P5-22, P5-23, P5-24: period, threshold and maximum together, as by hand', () => {
-  const random = new Int32Array([SEED, 2, 3, 4])
-  const draw = (below: number): number => nextRandom(random) % below
+  const random = new Random(SEED + 2)
+  const draw = (below: number): number => random.below(below)
   let messages = 0
   for (let run = 0; run < 3000; run++) {
     const options = {
@@ -690,8 +690,8 @@ describe('P5-28: together with the requester of the product', () => {
   }
 
   test('notices that are lost, doubled and overtaken: it comes to the truth in the end', () => {
-    const random = new Int32Array([SEED, 6, 7, 8])
-    const draw = (below: number): number => nextRandom(random) % below
+    const random = new Random(SEED + 6)
+    const draw = (below: number): number => random.below(below)
     for (let run = 0; run < 400; run++) {
       const pages: Pages = Array.from({ length: 24 }, () => draw(2) === 1)
       const sizeLog2 = 12 + draw(4)

@@ -4,6 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import {
@@ -17,7 +18,6 @@ import {
   QUEUE_PAIRS,
   SLICE_PAUSE_US,
 } from '../../../firmware/board/limits.ts'
-import { nextRandom } from '../../../firmware/board/random.ts'
 import {
   EVENT_PAGES_HINTED,
   EVENT_PAGES_UNWANTED,
@@ -1405,8 +1405,8 @@ test('anything at all, in any order: answered by name, and nothing is left of it
   // FULL=1: more runs of the same kind.
   const runs = process.env.FULL === '1' ? 40 : 10
   for (let run = 0; run < runs; run++) {
-    const random = new Int32Array([SEED, run, 3, 4])
-    const draw = (below: number): number => nextRandom(random) % below
+    const random = new Random(SEED + run)
+    const draw = (below: number): number => random.below(below)
     const of = <T>(...these: T[]): T => these[draw(these.length)]!
     const one = new Responder([0, 3], of(256, 1024, 4096))
     const pairs = Array.from({ length: 4 }, () => one.card.connect(of(256, 4096)))

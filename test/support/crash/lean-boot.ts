@@ -31,6 +31,7 @@ import {
   SUPERBLOCK_AT,
   TEMPLATES_AT,
 } from '../../../firmware/board/memory-map.ts'
+import { seedRandom } from '../../../firmware/board/random.ts'
 import type { State } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
@@ -92,13 +93,11 @@ class Desk {
   readonly machine: LeanMachine
   readonly state: State
   private readonly first: State['recovery']
-  private readonly random: Int32Array
 
   constructor(part: Nvdimm, facts: Facts) {
     this.machine = new LeanMachine({ facts, nvdimm: part, transmit: () => {} })
     this.state = createState(this.machine)
     this.first = this.state.recovery
-    this.random = this.state.random.slice()
   }
 
   /** Puts everything back to what it is before the first boot. */
@@ -109,7 +108,7 @@ class Desk {
     machine.renew()
     packets.fill(0, KEYS_AT, TEMPLATES_AT)
     packets.fill(0, SUPERBLOCK_AT, STAGING_AT)
-    state.random.set(this.random)
+    state.random.next = seedRandom(state.words, machine.facts.entropy).next
     state.recovery = this.first
     state.refused = PASS
     state.incarnation = 0

@@ -29,6 +29,7 @@ import {
   FROM,
   GUARD,
   HOST_SPACE,
+  KEYSTREAM,
   LENGTH,
   NVDIMM_SPACE,
   OP,
@@ -160,7 +161,24 @@ export class Drawing {
   private command(words: Float64Array): void {
     const { random } = this
     const length = this.length()
-    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10, GUARD, ARRANGE])
+    words[OP] = this.pick([
+      1,
+      2,
+      2,
+      2,
+      3,
+      FENCE,
+      FENCE,
+      5,
+      6,
+      7,
+      SKIP,
+      9,
+      10,
+      GUARD,
+      ARRANGE,
+      KEYSTREAM,
+    ])
     words[FROM] = this.address(length)
     words[TO] = this.address(length)
     words[LENGTH] = length
@@ -180,6 +198,12 @@ export class Drawing {
     }
     if (op === GUARD) this.guard(words)
     if (op === ARRANGE) this.arrange(words)
+    if (op === KEYSTREAM) {
+      words[FROM] = PRIVATE_AT + this.offset(SCRATCH, 64)
+      words[TO] = PRIVATE_AT + this.offset(SCRATCH, 64)
+      words[LENGTH] = random.chance(0.9) ? 4 * random.below(17) : length
+      if (random.chance(0.1)) words[this.pick([FROM, TO])] = this.address(64)
+    }
     if (random.chance(0.03)) this.spoil(words)
   }
 

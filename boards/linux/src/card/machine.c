@@ -179,6 +179,25 @@ static int guard(struct machine *machine, const struct command *command) {
   return (crc == 0 ? UINT32_MAX : crc) == expected ? HAL_DONE : HAL_GUARD_FAILED;
 }
 
+/*
+ * The key is read before anything is written: the stream may go over it, and no copy is left. The
+ * nonce is 0, as each key makes one stream.
+ */
+static int keystream(struct machine *machine, const struct command *command) {
+  static const uint8_t NONCE[crypto_stream_chacha20_ietf_NONCEBYTES];
+  struct place from, to;
+  uint32_t length;
+  uint8_t key[crypto_stream_chacha20_ietf_KEYBYTES];
+  if (!is_length(command->length, &length) || length % 4 != 0) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, sizeof key, &from)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, length, &to)) return HAL_BAD_COMMAND;
+  if (from.space != PACKETS || to.space != PACKETS) return HAL_BAD_COMMAND;
+  memcpy(key, from.at, sizeof key);
+  crypto_stream_chacha20_ietf(to.at, length, NONCE, key);
+  sodium_memzero(key, sizeof key);
+  return HAL_DONE;
+}
+
 static uint64_t big_endian(const uint8_t *at) {
   uint64_t number;
   memcpy(&number, at, sizeof number);
@@ -285,7 +304,7 @@ static int arrange(struct machine *machine, const struct command *command) {
 
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_ARRANGE) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_KEYSTREAM) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -298,6 +317,7 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_COMPARE_SWAP: return atomic(machine, command);
     case HAL_GUARD: return guard(machine, command);
     case HAL_ARRANGE: return arrange(machine, command);
+    case HAL_KEYSTREAM: return keystream(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }

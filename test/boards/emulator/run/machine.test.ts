@@ -7,7 +7,6 @@ import { checkCode } from '../../../../boards/software/check-code.ts'
 import { icrcGood } from '../../../../boards/software/icrc.ts'
 import {
   ARMED,
-  ARRANGE,
   BAD_COMMAND,
   CHECK,
   COMMANDS_AT,
@@ -26,6 +25,7 @@ import {
   GUARD_FAILED,
   HEALTH_AT,
   ICRC_GOOD,
+  KEYSTREAM,
   MEDIA_ERROR,
   NO_POWER,
   NOT_ARMED,
@@ -351,11 +351,49 @@ test('S1-M1: GUARD lets the list go on where the bytes have it, and nowhere else
   expect(run(c, [GUARD, N, 0, 64, 1])).toEqual([MEDIA_ERROR])
 })
 
+test('KEYSTREAM writes the stream of RFC 8439, also over its key', () => {
+  const c = card()
+  const stream = Buffer.from(
+    '76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7' +
+      'da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586',
+    'hex',
+  )
+  const seen = (at: number, length: number): Buffer =>
+    Buffer.from(c.machine.packets.slice(at, at + length))
+  for (const [length, to] of [
+    [64, P + 64],
+    [32, P + 16],
+    [64, P],
+    [0, P],
+  ] as const) {
+    c.machine.packets.fill(0, P, P + 128)
+    expect(run(c, [KEYSTREAM, P, to, length])).toEqual([DONE])
+    expect(seen(to, length)).toEqual(stream.subarray(0, length))
+    expect(seen(to + length, 8)).toEqual(Buffer.alloc(8))
+  }
+  for (const [from, to, length] of [
+    ...[
+      [N, P, 64],
+      [P, N, 64],
+      [P, P, 63],
+      [P, P, -4],
+      [MEMORY_BYTES - 31, P, 64],
+    ],
+    ...[
+      [P, MEMORY_BYTES - 60, 64],
+      [P, P, 2.5],
+      [P + 0.5, P, 4],
+    ],
+  ] as [number, number, number][]) {
+    expect(run(c, [KEYSTREAM, from, to, length])).toEqual([BAD_COMMAND])
+  }
+})
+
 test('an operation that there is not is refused', () => {
   const c = card()
   for (const op of [
     0,
-    ARRANGE + 1,
+    KEYSTREAM + 1,
     -1,
     1.5,
     Number.NaN,
