@@ -18,13 +18,13 @@ import type { FrameContext } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
-  freeNumber,
   HOLD_CONNECTED,
   HOLD_RESTING,
   type QueuePair,
   type QueuePairOptions,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
+import { freeNumber } from '../transport/queue-pair-number.ts'
 import {
   blankCapability,
   readCapability,
@@ -83,7 +83,7 @@ const ACK_TIMEOUT = 17
 export function connectTo(state: ConnectContext, target: Target, owner: LinkOwner): Link | null {
   const { resolutions } = state.connections
   const resolution = resolutions.find(({ phase }) => phase === RESOLUTION_FREE)
-  const number = resolution === undefined ? -1 : freeNumber(state.queuePairs)
+  const number = resolution === undefined ? -1 : freeNumber(state)
   if (resolution === undefined || number < 0) return null
   const connection = beginConnection(state, holdPlace(state, number))
   connection.phase = PHASE_LINKING

@@ -26,7 +26,8 @@ import type { Region } from '../medium/region.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
-import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+import { freeNumber } from '../transport/queue-pair-number.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
@@ -68,7 +69,7 @@ export function receiveReq(call: Call): Fault {
     reject(call, req, refused)
     return UNSERVED_CONNECTION
   }
-  const number = freeNumber(state.queuePairs)
+  const number = freeNumber(state)
   if (number < 0) {
     dismissSilent(state, call.packet)
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))

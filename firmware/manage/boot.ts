@@ -108,9 +108,6 @@ export function createRecovery(state: Omit<PartContext, 'recovery'>): Recovery {
 /** Brings the part up; afterwards `state.refused` says why it does not serve, or PASS. */
 export function boot(state: ManageContext): void {
   state.refused = bringUp(state)
-  const { queuePairs } = state
-  // Its host has queue pairs to other cards also where there is no part, and so no incarnation.
-  if (queuePairs.salt === 0) queuePairs.salt = (random32(state) % 0xffff) + 1
 }
 
 function bringUp(state: ManageContext): Fault {
@@ -154,7 +151,6 @@ function bringUp(state: ManageContext): Fault {
   else fault = written === PASS ? endRecovery(recovery) : written
   if (fault !== PASS) return fault
   state.incarnation = incarnationOf(superblock)
-  state.queuePairs.salt = ((state.incarnation - 1) % 0xffff) + 1
   commit.sequenceHigh = state.incarnation * 2 ** SEQUENCE_COUNTER_BITS
   commit.sequenceLow = 0
   commit.closed = written

@@ -73,10 +73,10 @@ import {
   closeQueuePair,
   createQueuePair,
   findQueuePair,
-  freeNumber,
   type QueuePair,
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
+import { freeNumber } from '../transport/queue-pair-number.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import type { Depths } from '../wire/capability.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
@@ -454,10 +454,10 @@ function connect(call: Call): Fault {
   }
   let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
   if (qp === null) {
-    let number = freeNumber(state.queuePairs)
+    let number = freeNumber(state)
     if (number < 0) {
       dismissSilent(state, call.packet)
-      number = freeNumber(state.queuePairs)
+      number = freeNumber(state)
     }
     if (number < 0) return QUEUE_PAIRS_FULL
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!

@@ -31,7 +31,8 @@ import { serveReceives } from '../respond/host-receive.ts'
 import { endWatches } from '../status/hearing.ts'
 import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
-import { closeQueuePair, freeNumber, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
+import { closeQueuePair, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
+import { freeNumber } from '../transport/queue-pair-number.ts'
 import { flushRequester } from '../transport/requester.ts'
 import { endBatchBurst } from './batch-room.ts'
 import { finishPostings, isPairOpen } from './connected.ts'
@@ -48,7 +49,7 @@ export function openHostPair(
   clientHigh: number,
   clientLow: number,
 ): number {
-  const number = freeNumber(state.queuePairs)
+  const number = freeNumber(state)
   if (number < 0) return -1
   const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
   if (ended !== null) failQueuePair(state, ended)

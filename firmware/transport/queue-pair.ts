@@ -347,16 +347,14 @@ const NO_MEMORY: Memory = blankMemory(0, 0)
 
 export interface QueuePairTable {
   readonly places: (QueuePair | null)[]
-  /** Upper sixteen bits of the numbers handed out: another value in each incarnation. */
-  salt: number
-  /** Where the search for a free place begins, so that a number is not soon used again. */
-  next: number
+  /** Upper sixteen bits of the number that each place had last. */
+  readonly salts: Uint16Array
 }
 
 export function createQueuePairTable(): QueuePairTable {
   const places: (QueuePair | null)[] = []
   for (let i = 0; i < QUEUE_PAIRS; i++) places.push(null)
-  return { places, salt: 0, next: 0 }
+  return { places, salts: new Uint16Array(QUEUE_PAIRS) }
 }
 
 /** The open queue pair of that number, or null. The low byte is its place in the table. */
@@ -384,17 +382,15 @@ export interface QueuePairOptions {
 }
 
 /**
- * A number for a new queue pair, or -1. A free place is taken first, then one in the error state,
- * which is silent permanently, then one that never was used: a flood of connections that do nothing
- * keeps nobody out.
+ * A place for a new queue pair, looked for from `first` on, or -1. A free place is taken first, then
+ * one in the error state, which is silent permanently, then one that never was used: a flood of
+ * connections that do nothing keeps nobody out.
  */
-export function freeNumber(table: QueuePairTable): number {
+export function freePlace(table: QueuePairTable, first: number): number {
   for (let attempt = 0; attempt < 3; attempt++) {
     for (let i = 0; i < QUEUE_PAIRS; i++) {
-      const place = (table.next + i) & (QUEUE_PAIRS - 1)
-      if (!mayTake(table.places[place]!, attempt)) continue
-      table.next = place + 1
-      return (table.salt << 8) | place
+      const place = (first + i) & (QUEUE_PAIRS - 1)
+      if (mayTake(table.places[place]!, attempt)) return place
     }
   }
   return -1

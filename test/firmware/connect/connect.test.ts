@@ -479,8 +479,14 @@ describe('room', () => {
     card.pass(TIME_WAIT_US - 100)
     expect(rejOf(card.serve(reqFrame(CLIENT))).reason).toBe(cm.REJECT_NO_RESOURCES)
     card.pass(200)
-    expect(repOf(card.serve(reqFrame(CLIENT))).qpn).toBe(reps[7]!.qpn)
+    expectInPlaceOf(repOf(card.serve(reqFrame(CLIENT))).qpn, reps[7]!.qpn)
   })
+
+  /** The place is the same, the number is another. */
+  function expectInPlaceOf(number: number, before: number): void {
+    expect(number & 0xff).toBe(before & 0xff)
+    expect(number).not.toBe(before)
+  }
 
   test('with every place connected, who was silent for longest has to go, after a minute', () => {
     const card = served()
@@ -503,7 +509,7 @@ describe('room', () => {
     expect(card.serve(idsFrame(silent, cm.CM_DREP, reps[9]!.localId))).toEqual([])
     expect(card.counter('CONNECTION_FORM')).toBe(0)
     card.pass(TIME_WAIT_US + 1)
-    expect(repOf(card.serve(reqFrame(CLIENT))).qpn).toBe(reps[9]!.qpn)
+    expectInPlaceOf(repOf(card.serve(reqFrame(CLIENT))).qpn, reps[9]!.qpn)
   })
 
   test('the goodbye to who has to go has a transaction id of its own, both words drawn', () => {

@@ -116,7 +116,7 @@ class Desk {
     state.regions.count = 0
     state.superblock.whole = 0
     state.superblock.mended = 0
-    state.queuePairs.salt = 0
+    state.queuePairs.salts.fill(0)
     this.renewList()
     this.renewCommit()
     this.renewThrough()

@@ -238,7 +238,9 @@ function lifeBefore(): string | null {
   card.idle()
   const anew = new TestCard(card.nvdimm)
   anew.open('records')
-  if (anew.connect(256, 0, 8).number === qp.number) return 'a number of the life before is taken'
+  // One of them is odd above the place: they cannot be the same.
+  const { number } = anew.connect(256, 0, 8)
+  if (((number ^ qp.number) & 0x100) === 0) return 'a number of the life before may be taken'
   const sent = anew.serve(...first, ...next, readFrame(qp, records, 0, 0, 64))
   if (sent.length > 0) return 'a packet of the life before is answered'
   for (const place of [records, world.bytes]) {

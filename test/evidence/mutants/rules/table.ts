@@ -171,9 +171,9 @@ const PAGES: readonly Mutant[] = [
   {
     id: 'numbers-of-the-life-before',
     rule: 'N9, N11: a queue pair has another number in every incarnation',
-    file: 'firmware/manage/boot.ts',
-    find: 'state.queuePairs.salt = ((state.incarnation - 1) % 0xffff) + 1',
-    replace: 'state.queuePairs.salt = 1',
+    file: 'firmware/transport/queue-pair-number.ts',
+    find: 'return ((drawn + 1) << 1) | (incarnation & 1)',
+    replace: 'return ((drawn + 1) << 1) | 1',
     killer: directed('the life before'),
   },
   {

@@ -7,7 +7,7 @@ export const CONNECT: readonly Equivalent[] = [
     at: 'connect/initiate.ts connectTo',
     line: 'if (resolution === undefined || number < 0) return null',
     mutant: 'if (resolution === undefined || number < 1) return null',
-    because: 'it is -1, or has a salt above the place that is never 0 behind a start',
+    because: 'it is -1, or has bits above the place that are never 0',
   },
   {
     at: 'connect/neighbours.ts advertise',
@@ -37,7 +37,7 @@ export const CONNECT: readonly Equivalent[] = [
     at: 'connect/request.ts receiveReq',
     line: 'if (number < 0) {',
     mutant: 'if (number < 1) {',
-    because: 'above the place stands the salt of this life of the part, which is 1 at the least',
+    because: 'above the place stand bits that are drawn, and never 0',
   },
   {
     at: 'connect/send.ts sendTo',
