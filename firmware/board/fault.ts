@@ -315,6 +315,7 @@ export const FAULTS: readonly FaultRow[] = [
     0x9a,
     'a message of a batch found no receive of the host, or no room for its completion; try again',
   ),
+  faultRow('PORT_TAKEN', 'management', 0, 'the port publishes something else, for somebody else'),
 ]
 
 function numberOf(name: string): Fault {
@@ -411,6 +412,7 @@ export const REGION_EXISTS: Fault = numberOf('REGION_EXISTS')
 export const REGIONS_FULL: Fault = numberOf('REGIONS_FULL')
 export const NO_SPACE: Fault = numberOf('NO_SPACE')
 export const QUEUE_PAIRS_FULL: Fault = numberOf('QUEUE_PAIRS_FULL')
+export const PORT_TAKEN: Fault = numberOf('PORT_TAKEN')
 export const SERVICES_FULL: Fault = numberOf('SERVICES_FULL')
 export const HOST_ONLY: Fault = numberOf('HOST_ONLY')
 export const QUEUE_UNKNOWN: Fault = numberOf('QUEUE_UNKNOWN')

@@ -1,8 +1,9 @@
 /**
  * Published services: which region a client gets that connects to a port of RDMA-CM.
  *
- * Invariant: a port publishes one region; a service says where the region is, in the
- * private data of REP, and grants nothing that the region does not. Services are forgotten with the
+ * Invariant: a port publishes one region, and nobody but who published it, and our own host, points
+ * it elsewhere; a service says where the region is, in the private data of REP, and grants nothing
+ * that the region does not. Services are forgotten with the
  * power: keys are drawn again then, and who publishes says so again.
  *
  * A plain client gets the descriptor that its form asks for. A client that shows a capability block
@@ -10,7 +11,7 @@
  */
 
 import type { BoardState } from '../board/context.ts'
-import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../board/fault.ts'
+import { type Fault, NO_REGION, PASS, PORT_TAKEN, REQUEST, SERVICES_FULL } from '../board/fault.ts'
 import { BATCH_RECORDS_MAX, SERVICES } from '../board/limits.ts'
 import type { CommitState } from '../commit/context.ts'
 import { durableUpTo, findClient } from '../commit/operations.ts'
@@ -45,6 +46,8 @@ import {
   writeGeometry,
 } from '../wire/capability.ts'
 import { SERVICE_HIGH, SERVICE_TCP } from '../wire/cm.ts'
+import { IPV4_ADDRESS_BYTES, IPV4_SOURCE } from '../wire/ipv4.ts'
+import { IPV6_ADDRESS_BYTES, IPV6_SOURCE } from '../wire/ipv6.ts'
 import {
   blankLibrpma,
   USAGE_FLUSH_PERSISTENT,
@@ -54,31 +57,45 @@ import {
   writeLibrpma,
 } from '../wire/librpma.ts'
 import { FORM_ANNOUNCED, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
+import type { Packet } from '../wire/packet.ts'
 import type { ConnectState, Service } from './context.ts'
 
 export function createServices(): Service[] {
   const services: Service[] = []
   for (let i = 0; i < SERVICES; i++) {
-    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0 })
+    const owner = new Uint8Array(OWNER_BYTES)
+    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0, owner })
   }
   return services
 }
 
+/** What is to be published. */
+interface Publication {
+  readonly port: number
+  readonly region: Region | null
+  readonly form: number
+  /** 0: all that the region has. */
+  readonly rights: number
+  /** The datagram that asks for it; null: our own host. */
+  readonly packet: Packet | null
+}
+
 /**
- * Publishes the region on that port, in the place of what the port published before; FORM_NONE ends
- * that. Rights of 0 are all that the region has. Connections that are open stay as they are.
- * Faults: REQUEST, NO_REGION, SERVICES_FULL.
+ * Publishes the region on that port; FORM_NONE ends what the port publishes. Only who published it,
+ * and our own host, may change or end it while its region is there. Connections that are open stay
+ * as they are. Faults: REQUEST, PORT_TAKEN, NO_REGION, SERVICES_FULL.
  */
 export function publish(
-  state: ConnectState,
-  port: number,
-  region: Region | null,
-  form: number,
-  rights: number,
+  state: BoardState & MemoryState & ConnectState,
+  publication: Publication,
 ): Fault {
+  const { port, region, form, packet } = publication
   const { services } = state.connections
   if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
   const taken = services.find((service) => service.port === port)
+  if (taken !== undefined && !mayChange(state, taken, packet)) {
+    return isSame(taken, publication) ? PASS : PORT_TAKEN
+  }
   if (form === FORM_NONE) {
     if (taken !== undefined) taken.port = 0
     return PASS
@@ -87,15 +104,60 @@ export function publish(
   // What lies with another DPU is published by that one; what the host registered on demand is its
   // own to tell of.
   if (region.placement === PLACEMENT_RELAY || region.kind === KIND_ON_DEMAND) return REQUEST
-  if ((rights & ~region.rights) !== 0) return REQUEST
+  if ((publication.rights & ~region.rights) !== 0) return REQUEST
   if (form === FORM_LIBRPMA && region.kind !== KIND_BYTES) return REQUEST
   const service = taken ?? services.find(({ port: used }) => used === 0)
   if (service === undefined) return SERVICES_FULL
   service.port = port
   service.regionId = region.id
   service.form = form
-  service.rights = rights === 0 ? region.rights : rights
+  service.rights = rightsOf(publication)
+  writeOwner(service.owner, state.bytes, packet)
   return PASS
+}
+
+function rightsOf({ rights, region }: Publication): number {
+  return rights === 0 ? region!.rights : rights
+}
+
+/** Asks it for what the port publishes already? Then it may be a repetition. */
+function isSame(service: Service, publication: Publication): boolean {
+  const { region, form } = publication
+  if (region === null || service.regionId !== region.id || service.form !== form) return false
+  return service.rights === rightsOf(publication)
+}
+
+/** May who sent that packet say what the port publishes? */
+function mayChange(
+  state: BoardState & MemoryState,
+  service: Service,
+  packet: Packet | null,
+): boolean {
+  if (packet === null || regionOfService(state, service) === null) return true
+  const { owner } = service
+  if (owner[0] !== packet.ipVersion) return false
+  const from = sourceAt(packet)
+  const length = sourceBytes(packet)
+  for (let i = 0; i < length; i++) if (owner[1 + i] !== state.bytes[from + i]) return false
+  return true
+}
+
+const OWNER_BYTES = 1 + IPV6_ADDRESS_BYTES
+
+function writeOwner(owner: Uint8Array, bytes: Uint8Array, packet: Packet | null): void {
+  owner.fill(0)
+  if (packet === null) return
+  const from = sourceAt(packet)
+  owner[0] = packet.ipVersion
+  owner.set(bytes.subarray(from, from + sourceBytes(packet)), 1)
+}
+
+function sourceAt(packet: Packet): number {
+  return packet.ipAt + (packet.ipVersion === 4 ? IPV4_SOURCE : IPV6_SOURCE)
+}
+
+function sourceBytes(packet: Packet): number {
+  return packet.ipVersion === 4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES
 }
 
 /** The service of that id (wire-format 5.8), or null. Only ports of TCP's space are served. */

@@ -17,6 +17,8 @@ import { QUEUE_PAIRS, RESOLUTIONS } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { findRegion } from '../medium/region.ts'
+import { isFromStation } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -25,6 +27,7 @@ import {
   HOLD_RESTING,
   type QueuePair,
   type QueuePairOptions,
+  STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { CM_BYTES, type CmIds } from '../wire/cm.ts'
 import { ETHERNET_BYTES } from '../wire/ethernet.ts'
@@ -182,6 +185,24 @@ export function isFromPeer(state: BoardState, qp: QueuePair, packet: Packet): bo
   const to = qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
   for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) if (bytes[from + i] !== bytes[to + i]) return false
   return true
+}
+
+/**
+ * The queue pair of whoever sent that packet, or null: one of the same address of IP, and of the
+ * same of Ethernet where there is one.
+ */
+export function connectedPeer(
+  state: BoardState & TransportState,
+  packet: Packet,
+): QueuePair | null {
+  let found: QueuePair | null = null
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp === null || qp.state !== STATE_OPEN || !isFromPeer(state, qp, packet)) continue
+    if (isFromStation(qp, packet, state.bytes)) return qp
+    found = qp
+  }
+  return found
 }
 
 /** The peer is connected: its place is not given away any more while it does nothing. */

@@ -40,6 +40,7 @@ import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
+import { connectedPeer, isFromPeer } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
 import {
@@ -65,7 +66,13 @@ import { settlePending } from '../placement/settle-host.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.ts'
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
-import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
+import {
+  answerTo,
+  beginFrame,
+  endFrame,
+  isFromStation,
+  prepareTemplate,
+} from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
@@ -170,6 +177,12 @@ const ONCE = [
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
+/** Attributes whose answers tell keys: to a connection, and where that goes (R1-S). */
+const TELLING = [
+  ...[mad.ATTRIBUTE_PROVISION, mad.ATTRIBUTE_OPEN, mad.ATTRIBUTE_REGION, mad.ATTRIBUTE_SETTLE],
+  ...[mad.ATTRIBUTE_PUBLISH, mad.ATTRIBUTE_ATTACH],
+]
+
 function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const { bytes, answers } = state
   if (isCm(bytes, waiting.madAt, CM_BYTES)) {
@@ -186,11 +199,14 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   }
   const qp = managementPair(waiting.peerNumber)
   prepareTemplate(qp, bytes, waiting.packet)
+  const tells = TELLING.includes(header.attribute)
+  const peer = tells ? connectedPeer(state, waiting.packet) : null
+  if (peer !== null) answerTo(qp, peer, bytes)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
-  answerCall(state, waiting.madAt, to, waiting.packet)
+  answerCall(state, waiting.madAt, to, waiting.packet, peer !== null)
   endFrame(answers, qp, end, behind)
   run(state.list)
   endRemoved(state)
@@ -206,7 +222,7 @@ export function serveHostCalls(state: ManageContext): void {
   const waiting = calls.count
   calls.count = 0
   for (let i = 0; i < waiting; i++) {
-    answerCall(state, callAt(i), HOST_ANSWER_AT, null)
+    answerCall(state, callAt(i), HOST_ANSWER_AT, null, true)
     deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP, null)
     runBurst(state)
     endRemoved(state)
@@ -215,13 +231,22 @@ export function serveHostCalls(state: ManageContext): void {
 }
 
 /** Executes the call at `at`, and makes the answer at `to`. */
-function answerCall(state: ManageContext, at: number, to: number, packet: Packet | null): void {
+function answerCall(
+  state: ManageContext,
+  at: number,
+  to: number,
+  packet: Packet | null,
+  mayHaveKeys: boolean,
+): void {
   const { bytes } = state
   const header = mad.blankMad()
   mad.readMad(header, bytes, at)
   bytes.copyWithin(to, at, at + mad.MAD_BYTES)
   const body = { at: at + mad.MAD_BODY, to: to + mad.MAD_BODY }
-  const fault = handle({ state, bytes, ...body, modifier: header.modifier, packet }, header)
+  const fault = handle(
+    { state, bytes, ...body, modifier: header.modifier, packet, mayHaveKeys },
+    header,
+  )
   // What is under way is no fault: nothing is wrong.
   if (fault !== PASS && fault !== UNDER_WAY) count(state, fault)
   header.method = mad.METHOD_RESPONSE
@@ -367,7 +392,8 @@ function publishRegion(call: Call): Fault {
   const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   const port = u16(bytes, at + mad.PUBLISH_PORT)
   const form = bytes[at + mad.PUBLISH_FORM]!
-  const fault = publish(state, port, region, form, u32(bytes, at + mad.PUBLISH_RIGHTS))
+  const rights = u32(bytes, at + mad.PUBLISH_RIGHTS)
+  const fault = publish(state, { port, region, form, rights, packet: call.packet })
   if (fault === PASS && region !== null) describeRegion(call, region)
   return fault
 }
@@ -419,8 +445,10 @@ function describeRegion(call: Call, region: Region): void {
   putU16(bytes, to + mad.REGION_FLAGS, toldFlags(region))
   putU16(bytes, to + mad.REGION_DOMAIN, region.protectionDomain)
   put64(bytes, to + mad.REGION_LENGTH_HIGH, region.areaBytes)
-  putU32(bytes, to + mad.REGION_RKEY, region.rkey)
-  bytes.copyWithin(to + mad.REGION_CHECK_KEY, region.keyAt, region.keyAt + KEY_BYTES)
+  if (call.mayHaveKeys) {
+    putU32(bytes, to + mad.REGION_RKEY, region.rkey)
+    bytes.copyWithin(to + mad.REGION_CHECK_KEY, region.keyAt, region.keyAt + KEY_BYTES)
+  }
   putU32(bytes, to + mad.REGION_ID, region.id)
   putU32(bytes, to + mad.REGION_STRIDE, region.stride)
   putU32(bytes, to + mad.REGION_UNSETTLED, region.unsettled)
@@ -452,7 +480,13 @@ function connect(call: Call): Fault {
     requesterPsn: (u32(bytes, at + mad.CONNECT_CLIENT_PSN) & 0xffffff) as Psn,
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
   }
-  let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
+  let qp = existingPair(
+    state,
+    call.packet,
+    options.peerNumber,
+    options.clientHigh,
+    options.clientLow,
+  )
   if (qp === null) {
     let number = freeNumber(state)
     if (number < 0) {
@@ -481,8 +515,10 @@ function toldDepths({ bytes, at }: Call): Depths | null {
   return send === 0 && receive === 0 ? null : { send, receive }
 }
 
+/** The queue pair that this client has, at the addresses that the packet came from. */
 function existingPair(
-  state: TransportState & QueueState,
+  state: BoardState & TransportState & QueueState,
+  packet: Packet,
   peerNumber: number,
   clientHigh: number,
   clientLow: number,
@@ -492,6 +528,7 @@ function existingPair(
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     // Our own host's is nobody else's, whoever its peer is.
     if (isHostPair(state, qp)) continue
+    if (!isFromPeer(state, qp, packet) || !isFromStation(qp, packet, state.bytes)) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
@@ -501,8 +538,9 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  // Our own host ends its queue pairs itself.
-  if (isHostPair(state, qp)) return PASS
+  // Our own host ends its queue pairs itself, and each peer its own.
+  if (call.packet === null || isHostPair(state, qp)) return PASS
+  if (!isFromPeer(state, qp, call.packet)) return PASS
   failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS

@@ -202,6 +202,20 @@ export function isSamePeer(one: QueuePair, other: QueuePair, bytes: Uint8Array):
   return isSameAddress(bytes, peerIpv6(one), peerIpv6(other))
 }
 
+/** Did the packet come from the Ethernet address to which the queue pair's answers go? */
+export function isFromStation(qp: QueuePair, packet: Packet, bytes: Uint8Array): boolean {
+  const from = packet.frameAt + ETH_SOURCE
+  const to = qp.templateAt + ETH_DESTINATION
+  for (let i = 0; i < MAC_BYTES; i++) if (bytes[from + i] !== bytes[to + i]) return false
+  return true
+}
+
+/** Answers of `qp` go to the Ethernet address to which those of `peer` go. */
+export function answerTo(qp: QueuePair, peer: QueuePair, bytes: Uint8Array): void {
+  const from = peer.templateAt + ETH_DESTINATION
+  bytes.copyWithin(qp.templateAt + ETH_DESTINATION, from, from + MAC_BYTES)
+}
+
 function peerIpv6(qp: QueuePair): number {
   return qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
 }

@@ -21,6 +21,7 @@
 
 import { type Fault, NEIGHBOUR_FORM, PASS } from '../board/fault.ts'
 import { putU16, u16 } from './bytes.ts'
+import { IPV4_ADDRESS_BYTES } from './ipv4.ts'
 
 export const ETHERTYPE_ARP = 0x0806
 
@@ -41,7 +42,6 @@ export const ARP_REPLY = 2
 const HARDWARE_ETHERNET = 1
 const PROTOCOL_IPV4 = 0x0800
 const MAC_BYTES = 6
-const IPV4_ADDRESS_BYTES = 4
 
 /** Whether [at, end) holds a request or reply of that form: PASS or NEIGHBOUR_FORM. */
 export function arpFault(bytes: Uint8Array, at: number, end: number): Fault {

@@ -31,6 +31,7 @@ export const IPV4_PROTOCOL = 9
 export const IPV4_CHECKSUM = 10
 export const IPV4_SOURCE = 12
 export const IPV4_DESTINATION = 16
+export const IPV4_ADDRESS_BYTES = 4
 
 /** Version 4, five words of header. */
 export const IPV4_VERSION_5_WORDS = 0x45

@@ -53,6 +53,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
   QUEUE_PAIRS_FULL: 'Close connections that are no longer needed.',
   QUEUE_DEPTH: 'Give both queues of the pair a place or more, at both ends.',
+  PORT_TAKEN:
+    'Choose another port, or withdraw this one from where it was published, or at the card itself.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',

@@ -76,7 +76,8 @@ class Core {
     const place = { id: 0, protectionDomain: 3, at: 0, areaBytes: 0, placement: 0 }
     expect(provision(this.state, { name, ...shape, ...place })).toBe(0)
     const region = this.state.regions.places[0]!
-    expect(publish(this.state, PORT, region, FORM_CAPABILITY, 0)).toBe(0)
+    const what = { port: PORT, region, form: FORM_CAPABILITY, rights: 0 }
+    expect(publish(this.state, { ...what, packet: null })).toBe(0)
   }
 
   /** Takes one frame as a burst. */

@@ -113,8 +113,9 @@ describe('a part that fails', () => {
     const content = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB).durable
     const recordIn = (bytes: Uint8Array): Uint8Array | null => {
       const card = new TestCard(new Nvdimm({ bytes: bytes.length, content: bytes }))
+      const qp = card.connect(4096)
       const region = regionOf(card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION))
-      return card.read(card.connect(4096), region, 0, 0, 64)
+      return card.read(qp, region, 0, 0, 64)
     }
     const record = recordIn(content)
     expect(record).not.toBeNull()

@@ -132,6 +132,9 @@ function checkIpv4(bytes: Uint8Array): void {
 /** Operations that one connection may use without meeting those of another. */
 const OPERATIONS_EACH = 10_000
 
+/** Queue pair of whoever connects only to be told keys. */
+const ASKING_QP = 0xfffff0
+
 let operationsGiven = 0
 
 /**
@@ -216,14 +219,34 @@ export class Conversation {
     let { fault, body } = this.tryProvision(shape)
     while (fault === 'UNDER_WAY') ({ fault, body } = this.tryProvision(shape))
     if (fault !== 'PASS') throw new Error(`the region was not made: ${fault}`)
-    return regionOf(body)
+    return this.withKeys(regionOf(body))
   }
 
   open(name = 'records'): TestRegion {
+    return this.withKeys(this.openAsIs(name))
+  }
+
+  /** Without a connection it is told no keys. */
+  openAsIs(name: string): TestRegion {
     const body = this.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
       request.set(new TextEncoder().encode(name), mad.REGION_NAME)
     })
     return regionOf(body)
+  }
+
+  /** The region with its keys: for these alone it connects, if it has no connection. */
+  private withKeys(region: TestRegion): TestRegion {
+    if (region.rkey !== 0) return region
+    const body = this.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
+      putU32(request, mad.CONNECT_CLIENT_QP, ASKING_QP)
+      putU16(request, mad.CONNECT_PATH_MTU, 256)
+    })
+    const opened = this.openAsIs(region.name)
+    this.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (request) => {
+      putU32(request, mad.DISCONNECT_QP, u32(body, mad.CONNECT_QP))
+      putU32(request, mad.DISCONNECT_CLIENT_QP, ASKING_QP)
+    })
+    return opened
   }
 
   /** Looks at the records of that region from that one on, and repairs; what the answer says. */
