@@ -9,6 +9,8 @@ import { isUint8Array } from 'node:util/types'
 export interface Kind {
   readonly give: string
   readonly takes: (value: unknown) => boolean
+  /** What is wrong with a value, where more can be said than what to give. */
+  readonly wrong?: (value: unknown) => string | null
 }
 
 /** A kind for each field of an object. */
@@ -108,6 +110,12 @@ export function isAddress(value: unknown, length: number): boolean {
   return value.length === length && Array.from(value).every(integer(0, 255).takes)
 }
 
+/** What a refusal says of a value of another kind than that: what to give, and what is wrong. */
+export function giveFor({ give, wrong }: Kind, value: unknown): string {
+  const why = wrong?.(value) ?? null
+  return why === null ? give : `${why}: ${give}`
+}
+
 /** What a refusal says: what it is of, what was given, and what to give. */
 export function refusal(what: What, value: unknown, give: string): string {
   return `${said(what)} ${shown(value)}: ${give}`
@@ -129,6 +137,8 @@ export function checkFieldsBy<T extends object>(
   for (const name in kinds) {
     const field = value[name]
     if (field === undefined && !needed.includes(name)) continue
-    if (!kinds[name].takes(field)) refuse(() => `${said(what)}: ${name}`, field, kinds[name].give)
+    const kind: Kind = kinds[name]
+    if (kind.takes(field)) continue
+    refuse(() => `${said(what)}: ${name}`, field, giveFor(kind, field))
   }
 }

@@ -22,11 +22,11 @@ import {
   type Attachment,
   type BytesRequest,
   type Publication,
-  REGION_NAME,
   type RegionRequest,
 } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
+import { REGION_NAME } from './control/region-name.ts'
 import type { Connection } from './link/connection.ts'
 import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'

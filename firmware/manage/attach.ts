@@ -58,7 +58,7 @@ export function createAttachments(): Attachment[] {
 /** The relay of that name, if it is connected, is then `located.region`. */
 export function attach(state: ManageContext, request: AttachRequest): Fault {
   const { name, target } = request
-  if (name === '' || target.port === 0) return REQUEST
+  if (target.port === 0) return REQUEST
   const there = findRegionByName(state.regions, name)
   if (there !== null && there.placement !== PLACEMENT_RELAY) return REGION_EXISTS
   const { attachments } = state

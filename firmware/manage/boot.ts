@@ -13,7 +13,7 @@
 import { type BoardState, isArmed } from '../board/context.ts'
 import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../board/fault.ts'
 import { HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
-import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../board/limits.ts'
+import { BURST_FRAMES, LANES, REGIONS } from '../board/limits.ts'
 import { KEY_BYTES, KEYS_AT } from '../board/memory-map.ts'
 import { stir } from '../board/random.ts'
 import type { ThroughContext } from '../burst/context.ts'
@@ -46,6 +46,7 @@ import {
   type Region,
   strideOf,
 } from '../medium/region.ts'
+import { regionNameOf } from '../medium/region-name.ts'
 import {
   beginIncarnation,
   dirtyCountOf,
@@ -229,15 +230,6 @@ function rescanRegions(state: ThroughContext): void {
     const region = state.regions.places[i]!
     if (region !== null && isScanned(state.superblock, i)) scanWhole(state, region)
   }
-}
-
-/** The name in an entry or a request: bytes up to the first zero, one character each. */
-export function regionNameOf(bytes: Uint8Array, at: number): string {
-  let name = ''
-  for (let i = 0; i < REGION_NAME_BYTES && bytes[at + i] !== 0; i++) {
-    name += String.fromCharCode(bytes[at + i]!)
-  }
-  return name
 }
 
 /** Puts region `index` of the superblock into the table, under a new key. */

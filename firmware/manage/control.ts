@@ -53,6 +53,7 @@ import {
   strideOf,
   toldFlags,
 } from '../medium/region.ts'
+import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import {
   DEVICE_ID_AT,
   FORMAT_VERSION,
@@ -93,7 +94,7 @@ import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
-import { boot, regionNameOf } from './boot.ts'
+import { boot } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 import { discardRecord } from './discard.ts'
@@ -403,6 +404,7 @@ function attachRegion(call: Call): Fault {
   const { state, bytes, at } = call
   const ipVersion = bytes[at + mad.ATTACH_IP_VERSION]!
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
+  if (!isRegionName(bytes, at + mad.REGION_NAME)) return REQUEST
   const address = at + mad.ATTACH_ADDRESS
   const fault = attach(state, {
     name: regionNameOf(bytes, at + mad.REGION_NAME),

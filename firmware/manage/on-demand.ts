@@ -40,6 +40,7 @@ import {
   REMOTE_WRITE,
   type Region,
 } from '../medium/region.ts'
+import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import {
   BY_TABLE,
   clearPages,
@@ -56,7 +57,6 @@ import { putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
 import { isFree } from './attach.ts'
-import { regionNameOf } from './boot.ts'
 import { type Call, get64 } from './call.ts'
 
 /** What such a region may grant: nothing there is durable, and no word of it the card's alone. */
@@ -69,7 +69,8 @@ export function registerOnDemand(call: Call): Fault {
   const rights = u16(bytes, at + mad.ON_DEMAND_RIGHTS)
   const baseHigh = u32(bytes, at + mad.ON_DEMAND_BASE_HIGH)
   const baseLow = u32(bytes, at + mad.ON_DEMAND_BASE_LOW)
-  if (name === '' || length === 0 || rights === 0 || (rights & ~GRANTS) !== 0) return REQUEST
+  if (!isRegionName(bytes, at + mad.ON_DEMAND_NAME)) return REQUEST
+  if (length === 0 || rights === 0 || (rights & ~GRANTS) !== 0) return REQUEST
   if (baseLow % PAGE_BYTES !== 0) return REQUEST
   if (length > ON_DEMAND_PAGES * PAGE_BYTES) return ON_DEMAND_FULL
   // The last byte has an address, too.

@@ -39,6 +39,7 @@ import {
   strideOf,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
+import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import {
   isFreePlace,
   mendSuperblock,
@@ -49,7 +50,7 @@ import {
   regionRoomFor,
 } from '../medium/superblock.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { regionNameOf, regionOfEntry } from './boot.ts'
+import { regionOfEntry } from './boot.ts'
 import { JOB_MAKE, JOB_NONE, type ManageContext, type RegionJob } from './context.ts'
 import { beginMaking, isRoomDue, joinRegion, serveRegionJob } from './region-job.ts'
 
@@ -61,7 +62,7 @@ function pages(bytes: number): number {
 
 /** Is what is asked for in range? */
 function regionShapeFault(entry: RegionEntry): Fault {
-  if (entry.name[0] === 0) return REQUEST
+  if (!isRegionName(entry.name, 0)) return REQUEST
   if (entry.kind === KIND_BYTES) {
     if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST

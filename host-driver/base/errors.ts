@@ -3,6 +3,7 @@
  *
  * Invariants:
  * - `code` never changes between releases; `message` is for people and may.
+ * - A message has nothing in it that a terminal obeys, whatever name or words it quotes.
  * - Every refusal of the DPU carries the name of the fault and one line that says what to do (X-7).
  * - OutcomeUnknown is apart from all others: the record may or may not be durable. Whoever catches
  *   it reads the record, and only then decides. Every other error of a persist means: not durable.
@@ -11,6 +12,7 @@
 import { FAULTS } from '../../firmware/board/fault.ts'
 import type { WcStatus } from '../../firmware/transport/requester.ts'
 import { adviceFor } from './advice.ts'
+import { printable } from './printable.ts'
 
 export type ErrorCode =
   | 'PERDURE_ARGUMENT' // an argument is out of its range; nothing was sent
@@ -36,7 +38,7 @@ export class PerdureError extends Error {
   readonly code: ErrorCode
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options)
+    super(printable(message), options)
     this.name = new.target.name
     this.code = code
   }

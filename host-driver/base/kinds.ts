@@ -9,6 +9,7 @@
 import {
   BYTES,
   checkFieldsBy,
+  giveFor,
   having,
   integer,
   isAddress,
@@ -50,7 +51,7 @@ export function refuse(what: What, value: unknown, give: string): never {
 
 /** Throws PERDURE_ARGUMENT unless the value is of that kind. */
 export function check(what: What, value: unknown, kind: Kind): void {
-  if (!kind.takes(value)) refuse(what, value, kind.give)
+  if (!kind.takes(value)) refuse(what, value, giveFor(kind, value))
 }
 
 /**
@@ -68,7 +69,8 @@ export function checkFields<T extends object>(
 
 /** Throws PERDURE_ARGUMENT unless a field of that name may hold the value. */
 export function checkField(what: What, name: string, value: unknown, kind: Kind): void {
-  if (!kind.takes(value)) refuse(`${said(what)}: ${name}`, value, kind.give)
+  if (kind.takes(value)) return
+  refuse(`${said(what)}: ${name}`, value, giveFor(kind, value))
 }
 
 /** Of a time, ms; `Infinity` never comes. */

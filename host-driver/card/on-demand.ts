@@ -30,7 +30,7 @@ import * as mad from '../../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../../firmware/wire/memory-status.ts'
 import { ArgumentError, PerdureError, RefusedError } from '../base/errors.ts'
 import { check, checkDomain, oneOf, shown } from '../base/kinds.ts'
-import { REGION_NAME } from '../control/management.ts'
+import { NEW_REGION_NAME, nameBytesOf } from '../control/region-name.ts'
 import {
   type Control,
   IN_PLACE,
@@ -42,7 +42,7 @@ import { blockPagesOf, SERVICES, type Service } from './granularity.ts'
 import type { QueueEvent } from './queues/values.ts'
 
 export interface OnDemandOptions {
-  /** 1 to 32 bytes of UTF-8, as `dpu.openBytes` names it. */
+  /** 1 to 32 bytes of UTF-8 without control characters, as `dpu.openBytes` names it. */
   readonly name: string
   readonly memory: PagedMemory
   /** Protection domain, 0 to 65535; 0 unless given. */
@@ -365,8 +365,8 @@ export function checkRoom({ room, bytes, pageBytes }: PagedMemory): void {
 function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
   const { name, memory, domain = 0, base = 0n, access = 'readWrite' } = options
   const { translation = 'card', service } = options
-  check('region name', name, REGION_NAME)
-  const bytes = new TextEncoder().encode(name)
+  check('region name', name, NEW_REGION_NAME)
+  const bytes = nameBytesOf(name)!
   checkDomain(domain)
   if (typeof base !== 'bigint' || base < 0n || base % BigInt(memory.pageBytes) !== 0n) {
     throw new ArgumentError(`base ${shown(base)}: a multiple of ${memory.pageBytes}`)

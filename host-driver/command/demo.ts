@@ -104,7 +104,7 @@ async function demo(file: string | undefined, options: Options): Promise<number>
 function show(output: Output, result: DemoResult): void {
   if (result.recovery !== null) {
     const { status, entries, regions } = result.recovery
-    output.print(output.bold('Recovery'))
+    output.print('Recovery', 'bold')
     for (const line of recoveryLines(result)) output.print(`  ${line}`)
     const lines = reportLines(entries.slice(0, REPORT_LINES), regions)
     for (const line of entries.length > 0 ? lines : []) output.print(`  ${line}`)
@@ -113,10 +113,10 @@ function show(output: Output, result: DemoResult): void {
     output.print(`  incarnation ${status.incarnation} serves; ${status.unsettled} records are lost`)
     output.print('')
   }
-  output.print(output.bold('The run'))
+  output.print('The run', 'bold')
   for (const line of facts(summary(result))) output.print(`  ${line}`)
   output.print('')
-  for (const line of verdict(result)) output.print(result.ok ? output.bold(line) : output.red(line))
+  for (const line of verdict(result)) output.print(line, result.ok ? 'bold' : 'red')
 }
 
 function recoveryLines({ recovery, writing }: DemoResult): string[] {

@@ -48,7 +48,7 @@ async function recover(image: string, options: Options): Promise<number> {
     for (const { region, record } of discard) await dpu.discard(region, record)
     const [part, report, regions] = [await dpu.status(), await dpu.report(), await dpu.regions()]
     if (json) output.printJson({ image, part, report, discarded: discard })
-    else sayReport(output, part, report, regions, (line) => output.print(line))
+    else sayReport(part, report, regions, (line, look) => output.print(line, look))
     for (const { region, record } of discard) output.say(`gave up record ${record} of '${region}'`)
     if (part.unsettled > 0) {
       output.say(`${part.unsettled} lost records: --discard region:record gives one up`)

@@ -15,7 +15,6 @@ import {
   ON_DEMAND_REGIONS,
   PAGE_BYTES,
   RECORD_BYTES_MAX,
-  REGION_NAME_BYTES,
   REGIONS,
   SLOTS_MAX,
 } from '../../firmware/board/limits.ts'
@@ -35,7 +34,6 @@ import {
   checkDomain,
   checkFields,
   integer,
-  type Kind,
   type Kinds,
   oneOf,
   WORD,
@@ -64,6 +62,7 @@ import {
   readQueueInfo,
   readQueuesStatus,
 } from './queues.ts'
+import { NEW_REGION_NAME, nameBytesOf, REGION_NAME } from './region-name.ts'
 
 /** First wait for an answer; each further one is twice as long, up to a second. */
 const RETRY_US = 50_000
@@ -95,7 +94,7 @@ interface Call extends Waiter<Uint8Array> {
 
 /** What a new region shall be. */
 export interface RegionRequest {
-  /** 1 to 32 bytes of UTF-8. */
+  /** 1 to 32 bytes of UTF-8 without control characters. */
   readonly name: string
   /** 1 to 2^31 - 1. */
   readonly slots: number
@@ -116,7 +115,7 @@ export interface RegionRequest {
 
 /** What a new region of plain bytes shall be. */
 export interface BytesRequest {
-  /** 1 to 32 bytes of UTF-8. */
+  /** 1 to 32 bytes of UTF-8 without control characters. */
   readonly name: string
   /** Bytes, more than 0; the part rounds up to whole pages. */
   readonly length: number
@@ -160,20 +159,10 @@ const FORMS = {
   announced: mad.FORM_ANNOUNCED,
 }
 
-/** The name of a region. */
-export const REGION_NAME: Kind = {
-  give: `1 to ${REGION_NAME_BYTES} bytes of UTF-8, none of them 0`,
-  takes: (value) => {
-    if (typeof value !== 'string' || value.includes('\0')) return false
-    const length = Buffer.byteLength(value, 'utf8')
-    return length >= 1 && length <= REGION_NAME_BYTES
-  },
-}
-
 const PORT = integer(1, 65535)
 
 const REGION_KINDS: Kinds<RegionRequest> = {
-  name: REGION_NAME,
+  name: NEW_REGION_NAME,
   slots: integer(1, SLOTS_MAX),
   capacity: integer(1, RECORD_BYTES_MAX),
   copies: integer(COPIES_MIN, COPIES_MAX),
@@ -183,7 +172,7 @@ const REGION_KINDS: Kinds<RegionRequest> = {
 }
 
 const BYTES_KINDS: Kinds<BytesRequest> = {
-  name: REGION_NAME,
+  name: NEW_REGION_NAME,
   length: integer(1, Number.MAX_SAFE_INTEGER),
   writePersist: BOOLEAN,
   placement: oneOf(PLACEMENTS),
@@ -197,7 +186,7 @@ const PUBLICATION_KINDS: Kinds<Publication> = {
 }
 
 export const ATTACHMENT_KINDS: Kinds<Attachment> = {
-  name: REGION_NAME,
+  name: NEW_REGION_NAME,
   address: {
     give: 'an IPv4 or IPv6 address',
     takes: (value) => typeof value === 'string' && isIP(value) !== 0,
@@ -662,7 +651,7 @@ function namedBody(name: string, protectionDomain: number): Uint8Array {
   check('region name', name, REGION_NAME)
   checkDomain(protectionDomain)
   const body = bodyOf()
-  body.set(Buffer.from(name, 'utf8'), mad.REGION_NAME)
+  body.set(nameBytesOf(name)!, mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)
   return body
 }

@@ -9,6 +9,7 @@ import * as mad from '../../firmware/wire/management.ts'
 import { copyOf } from '../base/bytes.ts'
 import { faultOfNumber, faultOfStatus } from '../base/errors.ts'
 import { u64 } from '../base/wide.ts'
+import { nameOf } from './region-name.ts'
 
 export interface PartStatus {
   readonly state: 'blank' | 'serving' | 'refused' | 'failedClosed' | 'unknown'
@@ -66,6 +67,10 @@ interface PartWork {
 }
 
 export interface RegionInfo {
+  /**
+   * As the card has it: escape it before you show it, where you cannot trust who made the region. A
+   * byte that is no UTF-8 is a lone surrogate, U+DC80 to U+DCFF.
+   */
   readonly name: string
   readonly id: number
   /** 'memory' is of the card's host, and its pages come and go (source 5): nothing is durable. */
@@ -197,11 +202,9 @@ export const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'throu
 
 /** Reads the body of OPEN, REGION, PROVISION and SETTLE. */
 export function readRegionInfo(body: Uint8Array): RegionInfo {
-  const name = Buffer.from(body.subarray(mad.REGION_NAME, mad.REGION_NAME + REGION_NAME_BYTES))
-  const end = name.indexOf(0)
   const refuses = body[mad.REGION_REFUSES]!
   return {
-    name: name.toString('utf8', 0, end < 0 ? name.length : end),
+    name: nameOf(body.subarray(mad.REGION_NAME, mad.REGION_NAME + REGION_NAME_BYTES)),
     id: u32(body, mad.REGION_ID),
     kind: KINDS[body[mad.REGION_KIND]!] ?? 'unknown',
     slots: u32(body, mad.REGION_SLOTS),

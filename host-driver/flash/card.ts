@@ -1,8 +1,7 @@
 /**
  * A card that takes firmware by SMP, as the command sees it: its slots, an upload, its states.
  *
- * Invariant: what a card says is looked at before it is used; text of it is shown without
- * what a terminal would obey.
+ * Invariant: what a card says is looked at before it is used; text of it is as it came.
  */
 
 import { SHA256_BYTES, sha256 } from '../../boards/flash/mcuboot.ts'
@@ -60,12 +59,6 @@ export interface About {
   readonly reason: string
 }
 
-/** Text of a card, without what a terminal would obey. */
-export function plainText(text: unknown): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
-  return String(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?')
-}
-
 export class FlashTarget {
   private readonly client: SmpClient
   private readonly portBytes: number
@@ -85,7 +78,7 @@ export class FlashTarget {
         ...(['read', GROUP_PERDURE, PERDURE_ABOUT, {}] as const),
       )
       const numbers = { counter: Number(counter), format: Number(format), left: Number(left) }
-      const texts = { board: plainText(board), reason: plainText(reason ?? '') }
+      const texts = { board: String(board), reason: String(reason ?? '') }
       return { ...texts, ...numbers, tested: tested === true }
     } catch (error) {
       if (error instanceof SmpRefusal) return null
@@ -194,7 +187,7 @@ function slotsIn({ images }: Record<string, unknown>): Slot[] {
     const is = (name: string): boolean => flags[name] === true
     return [
       {
-        ...{ slot: Number(slot), version: plainText(version), hash: new Uint8Array(hash) },
+        ...{ slot: Number(slot), version: String(version), hash: new Uint8Array(hash) },
         ...{ active: is('active'), confirmed: is('confirmed') },
         ...{ pending: is('pending'), permanent: is('permanent') },
       },

@@ -15,6 +15,7 @@ import {
   writeSmp,
 } from '../../boards/flash/smp-packet.ts'
 import { PerdureError } from '../base/errors.ts'
+import { printable } from '../base/printable.ts'
 import { type Waiter, waiterOf } from '../base/waiter.ts'
 import type { SmpPort } from './smp-port.ts'
 
@@ -43,7 +44,7 @@ const IMAGE_CODES: Readonly<Record<number, string>> = {
   33: 'it runs already',
 }
 
-/** The card refuses. */
+/** The card refuses; the message is in its words, escaped. */
 export class SmpRefusal extends Error {
   override readonly name = 'SmpRefusal'
   readonly code = 'SMP_REFUSED'
@@ -52,7 +53,7 @@ export class SmpRefusal extends Error {
   readonly rc: number
 
   constructor(message: string, rc: number, imageCode: number | null) {
-    super(message)
+    super(printable(message))
     this.rc = rc
     this.imageCode = imageCode
   }

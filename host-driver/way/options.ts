@@ -15,6 +15,7 @@ import {
   SIGNAL,
   wide,
 } from '../base/kinds.ts'
+import { printable } from '../base/printable.ts'
 import type { Endpoint } from '../base/wire.ts'
 import { DURABILITY, type Durability } from './durability.ts'
 import { PcapWriter } from './pcap.ts'
@@ -109,8 +110,9 @@ export const CONNECT_KINDS: Kinds<ConnectOptions> = {
 
 /** Tells whoever wants to hear of it, or warns the process. */
 export function warn(options: ConnectOptions, text: string, code: string): void {
-  if (options.warn !== undefined) options.warn(text)
-  else process.emitWarning(text, { type: 'PerdureWarning', code })
+  const shown = printable(text)
+  if (options.warn !== undefined) options.warn(shown)
+  else process.emitWarning(shown, { type: 'PerdureWarning', code })
 }
 
 /** A source of 32-bit numbers: of the seed, or of the system. */

@@ -426,6 +426,6 @@ describe('a line that says other things', () => {
       client.end('login: \u001b[31mred\n')
     }
     const shown = await perdure('flash monitor --port unix:q')
-    expect(shown).toMatchObject({ code: 0, stdout: 'login: ?[31mred\n' })
+    expect(shown).toMatchObject({ code: 0, stdout: 'login: \\x1b[31mred\n' })
   })
 })

@@ -3,6 +3,7 @@
  */
 
 import { setTimeout } from 'node:timers/promises'
+import { KIND_ACK, KIND_RNR, SYNDROME_KIND } from '../../firmware/wire/aeth.ts'
 import { connect } from '../../host-driver/index.ts'
 import { PATIENT } from '../support/run/patience.ts'
 import type { DpuProcess, Told } from './dpu-process.ts'
@@ -31,6 +32,7 @@ export const PORTS = {
   streamBytes: '1M',
   persisted: 7227,
   plain: 7228,
+  through: 7229,
   published: [7205, 7207, 7215, 7217, 7220, 7221],
 } as const
 
@@ -60,6 +62,8 @@ const ASK_NEIGHBOUR = `(ping -c 1 -W 1 ${IPV6} >/dev/null &) ; sleep 0.2`
 
 /** So much has to be durable, as a stream says, before the plug is pulled. */
 const SAID_BEFORE_CUT = 150
+/** Likewise where each waits for a host's CPU, and all behind it come again meanwhile. */
+const SAID_OF_HOST = 40
 
 /** Arguments of one command line that the serial line takes. */
 const PIECES_A_LINE = 60
@@ -116,6 +120,7 @@ export class Cases {
     await tryLosses({ session: this.session, relay: this.stage.relay, address: IPV4 }, 'as it is')
     await this.powerCut()
     await this.persisted()
+    await this.persistedThrough()
     const { dpu, relay, address, command } = this.stage
     await tryPairs({ ...{ session: this.session, dpu, relay, address, command }, ipv4: IPV4 })
     return this.session.outcomes
@@ -289,12 +294,14 @@ export class Cases {
   private async cutStream(
     mode: 'persisted' | 'stream',
     port: number,
+    pull: 'cutPower' | 'cutBoth' = 'cutPower',
   ): Promise<Found & { readonly pieces: readonly Piece[] }> {
     let said = 0
     let cut: Promise<{ cut: Told }> | null = null
+    const before = pull === 'cutBoth' ? SAID_OF_HOST : SAID_BEFORE_CUT
     const command = `verbs-client ${mode} ${IPV4} ${port}`
     const result = await this.session.client(command, CLIENT_SECONDS, (line) => {
-      if (line.startsWith('durable ') && ++said === SAID_BEFORE_CUT) cut = this.stage.dpu.cutPower()
+      if (line.startsWith('durable ') && ++said === before) cut = this.stage.dpu[pull]()
     })
     const pieces = piecesOf('durable', port, result.lines)
     const { steps, failures } = stepsOf(result)
@@ -335,6 +342,40 @@ export class Cases {
       const note = `${length} of ${pieces.length} WRITEs lost`
       return { steps, failures: [...failures, ...vain], note }
     })
+  }
+
+  /**
+   * S1-M5: likewise in the memory of the host behind the card, through its caches: each WRITE draws
+   * RNR NAKs until that host's CPU has written it back. The power of both is cut.
+   */
+  private async persistedThrough(): Promise<void> {
+    const { through } = PORTS
+    await this.session.one("through a host's caches: a WRITE ends when it is durable", async () => {
+      const early = this.watchEarly()
+      const { pieces, ...found } = await this.cutStream('persisted', through, 'cutBoth')
+      this.session.durable.push(...pieces)
+      const failures = [
+        ...found.failures,
+        ...(pieces.length > 0 ? [] : ['no WRITE ended']),
+        ...(early.size === 0 ? [] : [`${early.size} WRITEs ended without an RNR NAK before`]),
+      ]
+      return { ...found, failures, note: `${pieces.length} WRITEs ended, ${found.note ?? ''}` }
+    })
+    await this.session.one(`through a host's caches: port ${through}, read back by Linux`, () =>
+      this.readBack(through),
+    )
+  }
+
+  /** From now on, the PSNs that the card acknowledges without having refused them as not ready. */
+  private watchEarly(): ReadonlySet<number> {
+    const refused = new Set<number>()
+    const early = new Set<number>()
+    this.stage.relay.onAcknowledge = (syndrome, psn) => {
+      const kind = syndrome & SYNDROME_KIND
+      if (kind === KIND_RNR) refused.add(psn)
+      else if (kind === KIND_ACK && !refused.has(psn)) early.add(psn)
+    }
+    return early
   }
 
   private async readBack(port: number): Promise<Found> {

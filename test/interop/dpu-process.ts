@@ -21,7 +21,7 @@ export class DpuProcess {
 
   constructor(command: string, args: readonly string[]) {
     this.child = spawn(process.execPath, [command, 'emulate', ...args, '--json'], {
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     })
     createInterface({ input: this.child.stdout! }).on('line', (line) => {
       this.told.push(JSON.parse(line) as Told)
@@ -70,6 +70,15 @@ export class DpuProcess {
     const { powerCut } = await this.next('powerCut')
     const { powerOn } = await this.next('powerOn')
     return { cut: powerCut as Told, on: powerOn as Told }
+  }
+
+  /** Pulls the plug of the card and of the host behind it; `cut` is what that host has lost. */
+  async cutBoth(): Promise<{ cut: Told; on: Told }> {
+    this.child.stdin!.write('both reset\n')
+    const { hostCut } = await this.next('hostCut')
+    const { powerOn } = await this.next('powerOn')
+    await this.next('hostOn')
+    return { cut: hostCut as Told, on: powerOn as Told }
   }
 
   /** Kills it at once, as a crash of the whole machine would: it gets no time for anything. */

@@ -24,6 +24,7 @@ const ROCE_PORT = 4791
 /** Bytes of UDP's header, and of BTH behind it; then AETH begins, with the syndrome. */
 const UDP_BYTES = 8
 const BTH_BYTES = 12
+const PSN_AT = 9
 const RC_ACKNOWLEDGE = 17
 /** Opcodes of reliable connections; RDMA-CM speaks in datagrams. */
 const RC_OPCODES = 0x20
@@ -110,6 +111,8 @@ class Loss {
 export class Relay {
   private readonly server: Server
   private readonly losses: Readonly<Record<Direction, Loss>>
+  /** Told of each acknowledgement of the card on its way: the syndrome of its AETH, its PSN. */
+  onAcknowledge: (syndrome: number, psn: number) => void = () => {}
 
   /** Listens at `path`, and has what plugs in there talk with the card at `card`. */
   constructor(path: string, card: string, seed: number) {
@@ -167,10 +170,18 @@ export class Relay {
     while (bytes.length - at >= LENGTH_BYTES) {
       const end = at + LENGTH_BYTES + bytes.readUInt32BE(at)
       if (end > bytes.length) break
-      const isLost = loss.takes(bytes.subarray(at + LENGTH_BYTES, end))
+      const frame = bytes.subarray(at + LENGTH_BYTES, end)
+      if (loss === this.losses.answers) this.watch(frame)
+      const isLost = loss.takes(frame)
       if (!isLost && !to.destroyed) to.write(bytes.subarray(at, end))
       at = end
     }
     return bytes.subarray(at)
+  }
+
+  private watch(frame: Buffer): void {
+    const bthAt = bthOf(frame)
+    if (bthAt < 0 || frame[bthAt] !== RC_ACKNOWLEDGE) return
+    this.onAcknowledge(frame[bthAt + BTH_BYTES]!, frame.readUIntBE(bthAt + PSN_AT, 3))
   }
 }

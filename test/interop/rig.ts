@@ -52,6 +52,8 @@ const NAMES = ['dpu', 'strict'] as const
 function startDpu(work: string, strict: boolean): DpuProcess {
   const name = NAMES[strict ? 1 : 0]
   const network = strict ? ['--ip', '10.0.1.2', '--ip', 'fd00:1::2', '--strict-icrc'] : []
+  const host = ['--persistent', '2M', '--ddio']
+  const cached = ['--publish', `${PORTS.streamBytes}@${PORTS.through},write-persist,through`]
   const ports = strict ? [PORTS.librpmaFlush] : PORTS.published
   // What an earlier run left there may be of another firmware.
   for (const suffix of ['', '.condition']) {
@@ -66,6 +68,7 @@ function startDpu(work: string, strict: boolean): DpuProcess {
     ...['--publish', `${LOSSES.bytes}@${LOSSES.port}`],
     ...['--publish', `${PORTS.streamBytes}@${PORTS.persisted},write-persist`],
     ...['--publish', `${PORTS.streamBytes}@${PORTS.plain}`, '--region', PAIRS.region],
+    ...(strict ? [] : [...host, ...cached]),
   ])
 }
 

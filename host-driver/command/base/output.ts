@@ -3,11 +3,25 @@
  *
  * With --json, stdout carries JSON and nothing else; 64-bit numbers are decimal strings in it, and
  * bytes are base64.
+ *
+ * Invariant: a line is one line, and has nothing in it that a terminal obeys but what is put
+ * on here: a name, or what a card or a peer says, comes out escaped.
  */
 
 import { PerdureError, RefusedError } from '../../base/errors.ts'
+import { printable, printableJson } from '../../base/printable.ts'
 import { codeOf } from './exit-codes.ts'
 import { messageOf } from './system-errors.ts'
+
+/** How a line looks on a terminal that has colours. */
+export type Look = 'plain' | 'bold' | 'red'
+
+/** What turns a look on and off again. */
+const LOOKS = {
+  plain: ['', ''],
+  bold: ['\u001b[1m', '\u001b[22m'],
+  red: ['\u001b[31m', '\u001b[39m'],
+}
 
 export class Output {
   readonly json: boolean
@@ -24,15 +38,15 @@ export class Output {
   }
 
   /** A line for people; nobody parses it. */
-  say(line: string): void {
+  say(line: string, look: Look = 'plain'): void {
     this.clearProgress()
-    process.stderr.write(`${line}\n`)
+    process.stderr.write(`${this.looking(printable(line), look)}\n`)
   }
 
   /** A line of data. */
-  print(line: string): void {
+  print(line: string, look: Look = 'plain'): void {
     this.clearProgress()
-    process.stdout.write(`${line}\n`)
+    process.stdout.write(`${this.looking(printable(line), look)}\n`)
   }
 
   /** A value for programs. */
@@ -45,25 +59,22 @@ export class Output {
     const now = performance.now()
     if (!this.isTerminal || this.json || (done < total && now - this.progressAtMs < 100)) return
     this.progressAtMs = now
-    const line = `${what} ${done}/${total}`
+    const line = printable(`${what} ${done}/${total}`)
     process.stderr.write(`\r${line.padEnd(this.progressLength)}`)
     this.progressLength = line.length
   }
 
-  bold(text: string): string {
-    return this.hasColour ? `\u001b[1m${text}\u001b[22m` : text
-  }
-
-  red(text: string): string {
-    return this.hasColour ? `\u001b[31m${text}\u001b[39m` : text
-  }
-
-  /** An error, on stderr: for people, or with --json as an object. */
+  /**
+   * An error, on stderr: for people, or with --json as an object. What another program has said may
+   * have several lines.
+   */
   fail(error: unknown): void {
     this.clearProgress()
     const message = messageOf(error)
     if (!this.json) {
-      this.say(`${this.red('perdure:')} ${message}`)
+      const [first, ...more] = message.split('\n')
+      process.stderr.write(`${this.looking('perdure:', 'red')} ${printable(first!)}\n`)
+      for (const line of more) this.say(line)
       return
     }
     const code = codeOf(error) ?? 'UNEXPECTED'
@@ -76,6 +87,10 @@ export class Output {
     this.say(toJson({ error: { ...more, code, message } }))
   }
 
+  private looking(text: string, look: Look): string {
+    return this.hasColour ? LOOKS[look].join(text) : text
+  }
+
   private clearProgress(): void {
     if (this.progressLength === 0) return
     process.stderr.write(`\r${' '.repeat(this.progressLength)}\r`)
@@ -83,10 +98,11 @@ export class Output {
   }
 }
 
-/** JSON in one line. */
+/** JSON in one line, with escapes for all that a terminal obeys. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value, (_key, one: unknown) => {
+  const json = JSON.stringify(value, (_key, one: unknown) => {
     if (typeof one === 'bigint') return one.toString()
     return one instanceof Uint8Array ? Buffer.from(one).toString('base64') : one
   })
+  return printableJson(json)
 }

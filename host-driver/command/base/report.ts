@@ -2,7 +2,7 @@
 
 import type { PartStatus, RegionInfo, ReportEntry } from '../../control/part.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
-import type { Output } from './output.ts'
+import type { Look, Output } from './output.ts'
 import { table } from './table.ts'
 import { notServing } from './target.ts'
 
@@ -47,11 +47,10 @@ function doneText(entry: ReportEntry, copies: number): string {
 
 /** Prints what recovery read and did, with the table where there is anything in it. */
 export function sayReport(
-  output: Output,
   part: PartStatus,
   entries: readonly ReportEntry[],
   regions: readonly RegionInfo[],
-  put: (line: string) => void,
+  put: (line: string, look?: Look) => void,
 ): void {
   put(
     `recovery: ${part.lanesActive} active lanes, ${part.linesRead} lines read, ` +
@@ -59,7 +58,7 @@ export function sayReport(
   )
   if (entries.length === 0) return
   const lines = reportLines(entries, regions)
-  put(output.bold(lines[0]!))
+  put(lines[0]!, 'bold')
   for (const line of lines.slice(1)) put(line)
 }
 

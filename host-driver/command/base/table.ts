@@ -1,10 +1,17 @@
 /** Tables in plain text: columns as wide as they must be, numbers to the right. */
 
+import { printable } from '../../base/printable.ts'
+
 export type Cell = string | number | bigint
+
+/** A cell as it will be shown: its width is that. */
+function textOf(cell: Cell): string {
+  return printable(String(cell))
+}
 
 /** The lines of a table with a head and a rule under it. */
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
-  const texts = rows.map((row) => row.map(String))
+  const texts = rows.map((row) => row.map(textOf))
   const widths = head.map((title, i) => {
     return Math.max(title.length, ...texts.map((row) => row[i]?.length ?? 0))
   })
@@ -22,8 +29,9 @@ export function table(head: readonly string[], rows: readonly (readonly Cell[])[
 
 /** The lines of a list of facts, the names in front. */
 export function facts(pairs: readonly (readonly [string, Cell])[]): string[] {
-  const width = Math.max(...pairs.map(([name]) => name.length))
-  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${value}`)
+  const texts = pairs.map((pair) => pair.map(textOf))
+  const width = Math.max(...texts.map(([name]) => name!.length))
+  return texts.map(([name, value]) => `${name!.padEnd(width)}  ${value}`)
 }
 
 /** Bytes for people: '64 B', '4 KiB', '1.5 MiB'. */

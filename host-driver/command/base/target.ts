@@ -8,6 +8,7 @@
 
 import { isIP, isIPv6 } from 'node:net'
 import { ArgumentError, RefusedError } from '../../base/errors.ts'
+import { printable } from '../../base/printable.ts'
 import type { Wire } from '../../base/wire.ts'
 import { isPcieTarget } from '../../card/target.ts'
 import { connect } from '../../connect.ts'
@@ -77,7 +78,7 @@ async function connectTo(
   // What the memory outlives `inspect` says, and who writes; the rest comes later.
   let isOpen = false
   const warn = (text: string): void => {
-    if (isOpen) process.stderr.write(`perdure: ${text}\n`)
+    if (isOpen) process.stderr.write(`perdure: ${printable(text)}\n`)
   }
   const dpu = await connect(target, { warn, ...options.connect, ...(capture && { capture }) })
   isOpen = true

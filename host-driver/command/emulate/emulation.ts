@@ -498,7 +498,7 @@ export class Emulation {
     }
     const { inside } = this
     if (inside?.persistent != null) this.sayHostOn(inside)
-    if (serving) sayReport(output, part, report, regions, (line) => output.say(line))
+    if (serving) sayReport(part, report, regions, (line, look) => output.say(line, look))
     for (const address of addresses) output.print(address)
   }
 

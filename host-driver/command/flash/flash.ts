@@ -9,7 +9,7 @@
 import { type Command, Option } from 'commander'
 import { SMP_PORT } from '../../../boards/flash/smp-packet.ts'
 import { ArgumentError } from '../../base/errors.ts'
-import { FlashTarget, plainText, type Slot } from '../../flash/card.ts'
+import { FlashTarget, type Slot } from '../../flash/card.ts'
 import { SmpClient, SmpRefusal } from '../../flash/smp-client.ts'
 import { linePort, type SmpPort, udpPort } from '../../flash/smp-port.ts'
 import { wholeNumber } from '../base/arguments.ts'
@@ -102,7 +102,7 @@ async function onCard(options: PortOptions, step: Step): Promise<number> {
   try {
     return await step(new FlashTarget(client, way.packetBytes), new Output(json))
   } catch (error) {
-    if (error instanceof SmpRefusal) error.message = `${port} refuses: ${plainText(error.message)}`
+    if (error instanceof SmpRefusal) error.message = `${port} refuses: ${error.message}`
     throw error
   } finally {
     client.close()
@@ -165,7 +165,7 @@ async function reset(card: FlashTarget, output: Output): Promise<number> {
 
 async function monitor(port: SmpPort, output: Output): Promise<void> {
   await new Promise<void>((resolve) => {
-    port.onText = (text) => output.print(plainText(text))
+    port.onText = (text) => output.print(text)
     port.onEnd = () => resolve()
     process.once('SIGINT', () => {
       port.close()

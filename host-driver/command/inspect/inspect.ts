@@ -67,7 +67,7 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
       if (regions.length > 0) output.print('')
       if (regions.length > 0) for (const line of regionLines(regions)) output.print(line)
       output.print('')
-      if (serving) sayReport(output, part, report, regions, (line) => output.print(line))
+      if (serving) sayReport(part, report, regions, (line, look) => output.print(line, look))
       const met = Object.entries(counters)
       output.print(met.length === 0 ? 'no faults met' : 'faults met since the start:')
       for (const line of met.length === 0 ? [] : facts(met)) output.print(`  ${line}`)
