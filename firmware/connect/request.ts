@@ -32,7 +32,7 @@ import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
-import type { ConnectContext, Connection, Service } from './context.ts'
+import type { Connection, Service } from './context.ts'
 import { depthsOfReq, judgeReq, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
@@ -40,7 +40,7 @@ import { describeService, findService, regionOfService } from './services.ts'
 import {
   arm,
   beginConnection,
-  isFromPeer,
+  isFromPlace,
   isLive,
   PHASE_CONNECTED,
   PHASE_REPLIED,
@@ -92,7 +92,7 @@ function findRequest(call: Call, req: cm.CmReq): Connection | null {
     if (connection.guidHigh !== req.guidHigh || connection.guidLow !== req.guidLow) continue
     const sameId = connection.remoteId === req.localId
     const sameQp = connection.qp!.peerNumber === req.qpn && connection.phase !== PHASE_RESTING
-    if ((sameId || sameQp) && isFromPeer(state, connection.qp!, packet)) return connection
+    if ((sameId || sameQp) && isFromPlace(state, connection.qp!, packet)) return connection
   }
   return null
 }
@@ -130,7 +130,7 @@ function acceptRequest(
   const speaks = readCapability(block, user, cm.IP_CM_USER, cm.USER_BYTES_REQ)
   const client = speaks ? block : null
   const told = depthsOfReq(req)
-  if (client !== null) endOlder(state, req, client.incarnation)
+  if (client !== null) endOlder(call, req, client.incarnation)
   const qp = openPair(state, number, {
     peerNumber: req.qpn,
     // A plain peer names no operations.
@@ -168,12 +168,13 @@ function acceptRequest(
  * A peer that has started again has no connection of before: what it sent over one and is still on
  * its way must not be taken behind what it sends now (X-3).
  */
-function endOlder(state: ConnectContext, req: cm.CmReq, incarnation: number): void {
+function endOlder({ state, packet }: Call, req: cm.CmReq, incarnation: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = state.connections.places[i]!
     if (connection.incarnation === 0 || connection.incarnation >= incarnation) continue
     if (connection.guidHigh !== req.guidHigh || connection.guidLow !== req.guidLow) continue
-    // `findRequest` has just freed those that are over.
+    // A GUID is no secret. `findRequest` has just freed those that are over.
+    if (!isFromPlace(state, connection.qp!, packet)) continue
     putToRest(state, connection)
   }
 }

@@ -46,6 +46,7 @@ import {
   writeGeometry,
 } from '../wire/capability.ts'
 import { SERVICE_HIGH, SERVICE_TCP } from '../wire/cm.ts'
+import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_ADDRESS_BYTES, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_SOURCE } from '../wire/ipv6.ts'
 import {
@@ -135,21 +136,27 @@ function mayRepublish(
 ): boolean {
   if (packet === null || regionOfService(state, service) === null) return true
   const { owner } = service
+  const { bytes } = state
   if (owner[0] !== packet.ipVersion) return false
+  const station = packet.frameAt + ETH_SOURCE
+  for (let i = 0; i < MAC_BYTES; i++) if (owner[1 + i] !== bytes[station + i]) return false
   const from = sourceAt(packet)
   const length = sourceBytes(packet)
-  for (let i = 0; i < length; i++) if (owner[1 + i] !== state.bytes[from + i]) return false
+  for (let i = 0; i < length; i++) if (owner[OWNER_IP + i] !== bytes[from + i]) return false
   return true
 }
 
-const OWNER_BYTES = 1 + IPV6_ADDRESS_BYTES
+const OWNER_IP: number = 1 + MAC_BYTES
+const OWNER_BYTES: number = OWNER_IP + IPV6_ADDRESS_BYTES
 
 function writeOwner(owner: Uint8Array, bytes: Uint8Array, packet: Packet | null): void {
   owner.fill(0)
   if (packet === null) return
   const from = sourceAt(packet)
+  const station = packet.frameAt + ETH_SOURCE
   owner[0] = packet.ipVersion
-  owner.set(bytes.subarray(from, from + sourceBytes(packet)), 1)
+  owner.set(bytes.subarray(station, station + MAC_BYTES), 1)
+  owner.set(bytes.subarray(from, from + sourceBytes(packet)), OWNER_IP)
 }
 
 function sourceAt(packet: Packet): number {

@@ -187,6 +187,11 @@ export function isFromPeer(state: BoardState, qp: QueuePair, packet: Packet): bo
   return true
 }
 
+/** Did it come from the addresses, of IP and of Ethernet, to which the queue pair's answers go? */
+export function isFromPlace(state: BoardState, qp: QueuePair, packet: Packet): boolean {
+  return isFromPeer(state, qp, packet) && isFromStation(qp, packet, state.bytes)
+}
+
 /**
  * The queue pair of whoever sent that packet, or null: one of the same address of IP, and of the
  * same of Ethernet where there is one.

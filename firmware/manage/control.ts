@@ -40,7 +40,7 @@ import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
-import { connectedPeer, isFromPeer } from '../connect/table.ts'
+import { connectedPeer, isFromPlace, isLive } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
 import {
@@ -67,13 +67,7 @@ import { settlePending } from '../placement/settle-host.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.ts'
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
-import {
-  beginFrame,
-  endFrame,
-  isFromStation,
-  prepareTemplate,
-  redirect,
-} from '../transport/acknowledge.ts'
+import { beginFrame, endFrame, prepareTemplate, redirect } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
@@ -529,8 +523,7 @@ function existingPair(
     const qp = state.queuePairs.places[i]!
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     // Our own host's is nobody else's, whoever its peer is.
-    if (isHostPair(state, qp)) continue
-    if (!isFromPeer(state, qp, packet) || !isFromStation(qp, packet, state.bytes)) continue
+    if (isHostPair(state, qp) || !isFromPlace(state, qp, packet)) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
@@ -540,9 +533,10 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  // Our own host ends its queue pairs itself, and each peer its own.
+  // Our own host ends its queue pairs itself, RDMA-CM those that it has made, each peer its own.
   if (call.packet === null || isHostPair(state, qp)) return PASS
-  if (!isFromPeer(state, qp, call.packet)) return PASS
+  if (isLive(state, state.connections.places[qp.index]!)) return PASS
+  if (!isFromPlace(state, qp, call.packet)) return PASS
   failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS

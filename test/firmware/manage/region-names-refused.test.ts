@@ -144,6 +144,7 @@ describe('a part that has such a name already', () => {
     const card = new TestCard(new Nvdimm({ bytes: content.length, content }))
     const field = fieldOf(name)
     expect(namesOf(card)).toEqual([Buffer.from(name).toString('latin1')])
+    const qp = card.connect()
     const body = card.must(
       METHOD_GET,
       mad.ATTRIBUTE_OPEN,
@@ -152,7 +153,6 @@ describe('a part that has such a name already', () => {
     expect(body[mad.REGION_KIND]).toBe(KIND_RECORDS)
     expect([...body.subarray(0, NAME_BYTES)]).toEqual([...field])
     const opened = { ...region, rkey: new DataView(body.buffer, body.byteOffset).getUint32(56) }
-    const qp = card.connect()
     expect(card.read(qp, opened, 3, 0, 64)).toEqual(dataOf(64, 1))
     expect(persistAcks(card.serve(...persistFrames(qp, opened, 3, dataOf(64, 2))))).toHaveLength(1)
     const published = named(field, (request) => putU16(request, mad.PUBLISH_PORT, 7471))

@@ -132,6 +132,7 @@ class Desk {
     list.pushed = 0
     list.fences = 0
     list.runs = 0
+    list.alone.fill(0)
   }
 
   private renewCommit(): void {
