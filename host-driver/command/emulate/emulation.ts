@@ -471,12 +471,14 @@ export class Emulation {
         return { port, region: name, writePersist }
       })
       const [address] = addresses
-      const told = { address, addresses, bundle: this.bundleHash(), part, regions: names }
+      const { seed } = this.options
+      const told = { address, addresses, seed, bundle: this.bundleHash(), part, regions: names }
       output.printJson({ ...told, published: ports, report })
       return
     }
     const { state, incarnation } = part
     output.say(`emulated DPU, ${bytesText(nvdimm.bytes)}, ${state}, incarnation ${incarnation}`)
+    output.say(`  seed ${this.options.seed}: who knows it knows the keys; --seed repeats this run`)
     const bundle = this.bundleHash()
     if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
