@@ -134,7 +134,7 @@ describe('its keys', () => {
     return [seed, region!.rkey]
   }
 
-  test('differ from start to start; the seed that was told brings the same ones again', async () => {
+  test('differ from start to start; the seed that was told brings them again', async () => {
     const [one, other] = [await keyOf(), await keyOf()]
     expect(one[0]).not.toBe(other[0])
     expect(one[1]).not.toBe(other[1])
