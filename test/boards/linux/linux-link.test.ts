@@ -588,6 +588,34 @@ describe.skipIf(noCompiler !== null)(titled('stream'), () => {
     expect(await harness.end()).toBe(0)
   })
 
+  test('an address is of one machine, until it is unplugged or silent for a minute', async () => {
+    const { harness, path } = await listening('claims')
+    const [one, other] = [await plug(path), await plug(path)]
+    one.socket.write(framed(frameOf(60, 1, 1)))
+    await one.hears(1)
+    await harness.ask('later 59')
+    other.socket.write(framed(frameOf(60, 1, 2)))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 1)
+    one.socket.write(framed(frameOf(60, 1, 3)))
+    await one.hears(2)
+    await harness.ask('later 60')
+    other.socket.write(framed(frameOf(60, 1, 4)))
+    await other.hears(1)
+    one.socket.write(framed(frameOf(60, 1, 5)))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 2)
+    const machine = await plug(path)
+    other.socket.destroy()
+    // Until it is known to be gone it has the address.
+    while (machine.heard.length === 0) {
+      machine.socket.write(framed(frameOf(60, 1, 6)))
+      await harness.ask('step')
+    }
+    const marks = [one, other].map(({ heard }) => heard.map((frame) => frame.readUInt32LE(14)))
+    expect(marks).toEqual([[1, 3], [4]])
+    for (const each of [one, machine]) each.socket.destroy()
+    expect(await harness.end()).toBe(0)
+  })
+
   test('sixteen machines at a time; one more is turned away, a place is free again', async () => {
     const { harness, path } = await listening('crowd')
     const machines: Machine[] = []
