@@ -80,12 +80,14 @@ async function openWay(
   const at = typeof target === 'string' ? parseTarget(target) : null
   if (at === null) check('target', target, { ...WIRE, give: TARGETS })
   const wire = at === null ? (target as Wire) : await openTunnel(at)
-  return new WireWay(
+  const way = new WireWay(
     wire,
     options.own ?? neighbour(random),
     options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },
     options.capture,
   )
+  if (options.own === undefined) way.anotherMac = () => neighbour(random).mac
+  return way
 }
 
 async function openPcieWay(

@@ -2,10 +2,12 @@
  * A DPU inside this process: an NVDIMM image, the emulated card, a link, and virtual time.
  *
  * Invariant: waiting costs nothing, because the clock jumps to the next event; everything
- * that looks like chance comes from the seed; a copy-on-write image is never written.
+ * that looks like chance comes from the seed, which is drawn unless it is given; a copy-on-write
+ * image is never written.
  */
 
 import {
+  drawnSeed,
   EmulatedDpu,
   EmulatedPort,
   type Engine,
@@ -35,6 +37,7 @@ export interface LocalOptions {
   readonly volatile?: boolean
   /** 'quickjs' runs the shipped bundle (default), 'node' the sources. */
   readonly engine?: Engine
+  /** Decides keys and chance; drawn unless given: `LocalDpu.dpu.seed` says which it is. */
   readonly seed?: number
   readonly faults?: LinkFaults
   /** The target machine's persistent memory, as the card sees it. */
@@ -60,8 +63,8 @@ export interface LocalDpu {
 
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
-  const { path, bytes, copyOnWrite = false, engine, seed = 0, faults, host } = options
-  const { volatile = false } = options
+  const { path, bytes, copyOnWrite = false, engine, faults, host } = options
+  const { volatile = false, seed = drawnSeed() } = options
   const ramBytes = options.ramBytes ?? (host === undefined ? 0 : RAM_BYTES)
   const nvdimm = openNvdimm({
     path,

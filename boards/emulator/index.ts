@@ -4,7 +4,7 @@ export { type Clock, RealClock, type Timer } from '../clock.ts'
 export { type PortFileCode, PortFileError } from '../port/port-file.ts'
 export { CardViolation } from '../port/zone-guard.ts'
 export { VirtualClock } from './base/clock.ts'
-export { Random } from './base/random.ts'
+export { drawnSeed, Random } from './base/random.ts'
 export type { CardPort } from './host/card-port.ts'
 export { FilePortEnd, type FilePortEndOptions } from './host/file-port-end.ts'
 export {
@@ -75,6 +75,7 @@ export {
   type Verdict,
 } from './network/link.ts'
 export { Netdev, openNetdev } from './network/netdev.ts'
+export { PEERS_MAX } from './network/peers.ts'
 export { EthernetSwitch, type SwitchPort } from './network/switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './network/tunnel.ts'
 export { type Bundle, BundleMissing, findBundle } from './run/bundle.ts'

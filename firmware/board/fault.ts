@@ -316,6 +316,7 @@ export const FAULTS: readonly FaultRow[] = [
     'a message of a batch found no receive of the host, or no room for its completion; try again',
   ),
   faultRow('PORT_TAKEN', 'management', 0, 'the port publishes something else, for somebody else'),
+  faultRow('GROUP_SOURCE', 'drop', 0, 'from an address that no station has: of a group, of nobody'),
 ]
 
 function numberOf(name: string): Fault {
@@ -437,5 +438,6 @@ export const QUEUE_DEPTH: Fault = numberOf('QUEUE_DEPTH')
 export const GUARD: Fault = numberOf('GUARD')
 export const PIECES: Fault = numberOf('PIECES')
 export const NO_RECEIVE: Fault = numberOf('NO_RECEIVE')
+export const GROUP_SOURCE: Fault = numberOf('GROUP_SOURCE')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -11,7 +11,14 @@
 
 import { append } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
-import { type Fault, NEIGHBOUR_FORM, NOT_FOR_US, NOT_ROCE, PASS } from '../board/fault.ts'
+import {
+  type Fault,
+  GROUP_SOURCE,
+  NEIGHBOUR_FORM,
+  NOT_FOR_US,
+  NOT_ROCE,
+  PASS,
+} from '../board/fault.ts'
 import { ICRC_NONE, TRANSMIT } from '../board/hal.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
@@ -25,14 +32,22 @@ import {
   ETHERTYPE_IPV6,
   MAC_BYTES,
 } from '../wire/ethernet.ts'
-import { IPV6_ADDRESS_BYTES, IPV6_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
+import { IPV4_NO_STATION } from '../wire/ipv4.ts'
+import {
+  IPV6_ADDRESS_BYTES,
+  IPV6_BYTES,
+  IPV6_DESTINATION,
+  IPV6_SOURCE,
+  isNoStation,
+} from '../wire/ipv6.ts'
 import * as nd from '../wire/neighbour.ts'
 import type { CmContext, ConnectState } from './context.ts'
 import { FRAME_BYTES_MIN, learn, putBytes } from './resolve.ts'
 
 /**
  * Takes a frame that is not RoCEv2. PASS where it was answered or learnt from; NOT_ROCE where it is
- * none of ours; NOT_FOR_US and NEIGHBOUR_FORM are dropped.
+ * none of ours; NOT_FOR_US, NEIGHBOUR_FORM and GROUP_SOURCE are dropped. The Ethernet source was
+ * looked at before (wire/packet.ts).
  */
 export function receiveNeighbour(state: CmContext, at: number, length: number): Fault {
   const { bytes } = state
@@ -44,6 +59,8 @@ export function receiveNeighbour(state: CmContext, at: number, length: number): 
   return nd.isNeighbour(bytes, ipAt, end) ? receiveDiscovery(state, at, end) : NOT_ROCE
 }
 
+const NOBODY = [0, 0, 0, 0]
+
 function isBroadcast(bytes: Uint8Array, at: number): boolean {
   for (let i = 0; i < MAC_BYTES; i++) if (bytes[at + i] !== 0xff) return false
   return true
@@ -54,6 +71,7 @@ function receiveArp(state: CmContext, at: number, end: number): Fault {
   const body = at + ETHERNET_BYTES
   const fault = arp.arpFault(bytes, body, end)
   if (fault !== PASS) return fault
+  if (isNobodyAsking(bytes, body)) return GROUP_SOURCE
   if (!isAt(bytes, at, facts.mac) && !isBroadcast(bytes, at)) return NOT_FOR_US
   if (!isAt(bytes, body + arp.ARP_TARGET_IPV4, facts.ipv4)) return NOT_FOR_US
   if (isAt(bytes, body + arp.ARP_SENDER_IPV4, facts.ipv4)) return NOT_FOR_US
@@ -63,6 +81,12 @@ function receiveArp(state: CmContext, at: number, end: number): Fault {
   }
   answerArp(state, body)
   return PASS
+}
+
+/** Whether the sender has an IPv4 address of no station; 0.0.0.0 is a probe's (RFC 5227, 2.1). */
+function isNobodyAsking(bytes: Uint8Array, body: number): boolean {
+  const sender = body + arp.ARP_SENDER_IPV4
+  return IPV4_NO_STATION[bytes[sender]!] !== 0 && !isAt(bytes, sender, NOBODY)
 }
 
 /** The reply to the request whose body lies at `from`. */
@@ -106,16 +130,19 @@ function receiveDiscovery(state: CmContext, at: number, end: number): Fault {
   const ipAt = at + ETHERNET_BYTES
   const fault = nd.neighbourFault(bytes, ipAt, end)
   if (fault !== PASS) return fault
+  const body = ipAt + IPV6_BYTES
+  const from = ipAt + IPV6_SOURCE
+  const asks = bytes[body] === nd.SOLICITATION
+  // Who is about to take an address has none yet, and asks for it (RFC 4862, 5.4.2).
+  if (isNoStation(bytes, from) && !(asks && isUnspecified(bytes, from))) return GROUP_SOURCE
   const own = isAt(bytes, at, facts.mac)
   if (!own && !isSolicitedMac(bytes, at, facts.ipv6)) return NOT_FOR_US
   const to = ipAt + IPV6_DESTINATION
   const toGroup = isSolicitedGroup(bytes, to, facts.ipv6)
   if (!toGroup && !isAt(bytes, to, facts.ipv6)) return NOT_FOR_US
-  const body = ipAt + IPV6_BYTES
-  if (bytes[body] === nd.ADVERTISEMENT) return receiveAdvertisement(state, at)
+  if (!asks) return receiveAdvertisement(state, at)
   if (!isAt(bytes, body + nd.NEIGHBOUR_TARGET, facts.ipv6)) return NOT_FOR_US
-  const from = ipAt + IPV6_SOURCE
-  if (isAt(bytes, from, facts.ipv6) || bytes[from] === 0xff) return NOT_FOR_US
+  if (isAt(bytes, from, facts.ipv6)) return NOT_FOR_US
   const option = nd.optionAddress(bytes, ipAt, nd.OPTION_SOURCE_ADDRESS)
   if (isUnspecified(bytes, from)) {
     // Somebody is about to take our address (RFC 4862, 5.4.3): all nodes are told that it is ours.

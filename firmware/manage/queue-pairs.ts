@@ -40,6 +40,7 @@ import * as seen from '../queues/look.ts'
 import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../queues/pairs.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import { MAC_BYTES } from '../wire/ethernet.ts'
+import { IPV4_NO_STATION } from '../wire/ipv4.ts'
 import * as mad from '../wire/management.ts'
 import { type Call, get64, isMtu, isPeer } from './call.ts'
 
@@ -362,7 +363,7 @@ function readyFault({ state, bytes, at }: Call): Fault {
   const isBlank = bytes.subarray(mac, mac + MAC_BYTES).every((byte) => byte === 0)
   // A group of stations has no queue pair.
   if (isBlank || (bytes[mac]! & 1) !== 0) return REQUEST
-  return u32(bytes, at + mad.MODIFY_QP_IPV4) === 0 ? REQUEST : PASS
+  return IPV4_NO_STATION[bytes[at + mad.MODIFY_QP_IPV4]!] === 0 ? PASS : REQUEST
 }
 
 const PSNS = 2 ** 24

@@ -33,6 +33,14 @@ export const IPV4_SOURCE = 12
 export const IPV4_DESTINATION = 16
 export const IPV4_ADDRESS_BYTES = 4
 
+/**
+ * By the first byte of a source address, 1 where no station has such a one: this network and nobody
+ * (0), the station itself (127), groups, reserved addresses and broadcast (from 224 on; RFC 6890,
+ * 2.2.2, RFC 1112, 4).
+ */
+export const IPV4_NO_STATION: Uint8Array = new Uint8Array(256).fill(1, 224)
+IPV4_NO_STATION[0] = IPV4_NO_STATION[127] = 1
+
 /** Version 4, five words of header. */
 export const IPV4_VERSION_5_WORDS = 0x45
 

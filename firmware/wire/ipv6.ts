@@ -28,3 +28,13 @@ export const IPV6_DESTINATION = 24
 
 /** Bytes of one address. */
 export const IPV6_ADDRESS_BYTES = 16
+
+/** The first byte of every group (RFC 4291, 2.7). */
+export const IPV6_GROUP = 0xff
+
+/** Is it a source that no station has: a group, nobody (::), or the station itself (::1)? */
+export function isNoStation(bytes: Uint8Array, at: number): boolean {
+  if (bytes[at] === IPV6_GROUP) return true
+  for (let i = 0; i < IPV6_ADDRESS_BYTES - 1; i++) if (bytes[at + i] !== 0) return false
+  return bytes[at + IPV6_ADDRESS_BYTES - 1]! <= 1
+}

@@ -8,6 +8,8 @@
  * - Nothing is trusted that was not compared: the frame may be any bytes of any length. Every frame
  *   gives a fault or PASS, none throws.
  * - The lengths in IP and UDP decide where the packet ends. What stands behind is Ethernet padding.
+ * - After PASS the source addresses are those of one station: an answer goes to nobody else. Of a
+ *   frame whose Ethernet source is a group nothing more is looked at, whatever it carries.
  *
  * The checksums of IP and UDP are not verified: the ICRC, which the board checked, covers every
  * field of them that is used here. The checks go from the outermost header inwards. They run once
@@ -18,6 +20,7 @@ import {
   type Fault,
   FRAME_LONG,
   FRAME_SHORT,
+  GROUP_SOURCE,
   IP_HEADER,
   IP_LENGTH,
   NOT_ROCE,
@@ -38,6 +41,7 @@ import {
   BTH_PSN,
 } from './bth.ts'
 import {
+  ETH_SOURCE,
   ETH_TYPE,
   ETHERNET_BYTES,
   ETHERTYPE_IPV4,
@@ -49,12 +53,22 @@ import { ICRC_BYTES } from './icrc.ts'
 import {
   IPV4_BYTES,
   IPV4_FRAGMENT,
+  IPV4_NO_STATION,
   IPV4_PROTOCOL,
+  IPV4_SOURCE,
   IPV4_TOTAL_LENGTH,
   IPV4_VERSION,
   IPV4_VERSION_5_WORDS,
 } from './ipv4.ts'
-import { IPV6_BYTES, IPV6_NEXT_HEADER, IPV6_PAYLOAD_LENGTH, IPV6_VERSION } from './ipv6.ts'
+import {
+  IPV6_BYTES,
+  IPV6_GROUP,
+  IPV6_NEXT_HEADER,
+  IPV6_PAYLOAD_LENGTH,
+  IPV6_SOURCE,
+  IPV6_VERSION,
+  isNoStation,
+} from './ipv6.ts'
 import {
   OPCODES,
   type OpcodeRow,
@@ -126,6 +140,7 @@ const EXTENSION_HEADERS = [0, 43, 44, 51, 60]
 export function checkPacket(into: Packet, bytes: Uint8Array, at: number, length: number): Fault {
   if (length < ETHERNET_BYTES + VLAN_BYTES) return FRAME_SHORT
   if (length > FRAME_BYTES_MAX) return FRAME_LONG
+  if ((bytes[at + ETH_SOURCE]! & 1) !== 0) return GROUP_SOURCE
   let ipAt = at + ETHERNET_BYTES
   let type = (bytes[at + ETH_TYPE]! << 8) | bytes[at + ETH_TYPE + 1]!
   if (type === ETHERTYPE_VLAN) {
@@ -149,7 +164,9 @@ function checkIpv4(into: Packet, bytes: Uint8Array, at: number, end: number): Fa
   if ((fragment & FRAGMENT_BITS) !== 0) return IP_HEADER
   const total = (bytes[at + IPV4_TOTAL_LENGTH]! << 8) | bytes[at + IPV4_TOTAL_LENGTH + 1]!
   into.ipVersion = 4
-  return checkUdp(into, bytes, at + IPV4_BYTES, end, total - IPV4_BYTES)
+  const fault = checkUdp(into, bytes, at + IPV4_BYTES, end, total - IPV4_BYTES)
+  if (fault !== PASS) return fault
+  return IPV4_NO_STATION[bytes[at + IPV4_SOURCE]!] === 0 ? PASS : GROUP_SOURCE
 }
 
 function checkIpv6(into: Packet, bytes: Uint8Array, at: number, end: number): Fault {
@@ -159,7 +176,11 @@ function checkIpv6(into: Packet, bytes: Uint8Array, at: number, end: number): Fa
   if (next !== PROTOCOL_UDP) return EXTENSION_HEADERS.includes(next) ? IP_HEADER : NOT_ROCE
   const payload = (bytes[at + IPV6_PAYLOAD_LENGTH]! << 8) | bytes[at + IPV6_PAYLOAD_LENGTH + 1]!
   into.ipVersion = 6
-  return checkUdp(into, bytes, at + IPV6_BYTES, end, payload)
+  const fault = checkUdp(into, bytes, at + IPV6_BYTES, end, payload)
+  if (fault !== PASS) return fault
+  const first = bytes[at + IPV6_SOURCE]!
+  if (first !== 0 && first !== IPV6_GROUP) return PASS
+  return isNoStation(bytes, at + IPV6_SOURCE) ? GROUP_SOURCE : PASS
 }
 
 /** `length` is what IP says of UDP and all behind it. */

@@ -27,7 +27,7 @@ type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
 
 export class Session implements DatagramWay {
   readonly wire: Wire
-  readonly own: Endpoint
+  own: Endpoint
   readonly peer: Endpoint
   readonly counts: WireCounts = blankWireCounts()
   onDatagram: DatagramWay['onDatagram'] = null

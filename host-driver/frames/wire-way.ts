@@ -16,7 +16,14 @@ import { WireVerbs } from './verbs/verbs.ts'
 export class WireWay extends Session implements Way {
   readonly batchBytesMax: number = RECORD_BYTES_MAX
 
+  /**
+   * Draws the Ethernet address under which it is heard on another path: the one that it had is of
+   * the old path for a minute (boards/emulator/network/peers.ts). Null: it is the user's.
+   */
+  anotherMac: (() => readonly number[]) | null = null
+
   seek(): void {
+    if (this.anotherMac !== null) this.own = { ...this.own, mac: this.anotherMac() }
     this.wire.seek?.()
   }
 

@@ -121,6 +121,34 @@ function arpRequest(ip: string): Buffer {
   )
 }
 
+describe('its keys', () => {
+  /** The seed that it told, and the key of its region. */
+  async function keyOf(...more: string[]): Promise<[seed: number, key: number]> {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', '--region', 'r:4:100', ...more)
+    const { seed, address } = (await emulate.json()) as { seed: number; address: string }
+    const dpu = await connect(address, PATIENT)
+    const [region] = await dpu.regions()
+    await dpu.close()
+    expect(emulate.said).not.toContain('seed')
+    await emulate.stop()
+    return [seed, region!.rkey]
+  }
+
+  test('differ from start to start; the seed that was told brings them again', async () => {
+    const [one, other] = [await keyOf(), await keyOf()]
+    expect(one[0]).not.toBe(other[0])
+    expect(one[1]).not.toBe(other[1])
+    expect(await keyOf('--seed', `${one[0]}`)).toEqual(one)
+  })
+
+  test('people are told the seed, too', async () => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--seed', '281474976710650')
+    await emulate.line()
+    await emulate.says(/^ {2}seed 281474976710650: /m)
+    expect(await emulate.stop()).toBe(0)
+  })
+})
+
 describe('where it serves', () => {
   test('a virtual machine and the host driver reach the same card at the same time', async () => {
     const path = join(folder, 'both')

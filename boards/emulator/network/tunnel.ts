@@ -3,14 +3,16 @@
  * without its FCS, which is the convention of QEMU's dgram network backend.
  *
  * Invariants:
- * - A frame goes to the peer from which its destination address was last heard; a broadcast, a
- *   multicast or a stranger goes to every peer. Nobody else gets anything.
+ * - A frame goes to the peer that owns its destination address (peers.ts); a broadcast, a multicast
+ *   or a stranger goes to every peer. Nobody else gets anything.
+ * - A frame from an address that is another peer's is dropped whole, and counted: it neither draws
+ *   answers away nor acts in the other's name.
  * - An answer leaves from the address that was asked, also where the socket is on all addresses of
  *   the machine (own-addresses.ts).
  * - A datagram of any content is harmless: it is handed on as a frame, and the firmware judges it.
  *
- * Whoever can send to the socket can speak as any Ethernet address. The default is the loopback
- * interface; anything wider belongs on a network of its own.
+ * Whoever can send to the socket can speak as any Ethernet address that nobody uses. The default is
+ * the loopback interface; anything wider belongs on a network of its own.
  */
 
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
@@ -18,9 +20,7 @@ import { isIPv6 } from 'node:net'
 import { FUNCTION, having, type Kinds, TEXT } from '../../kinds.ts'
 import { check, checkFields, UDP_PORT } from '../base/arguments.ts'
 import { askedAddress, isWildcard, ownAddresses } from './own-addresses.ts'
-
-/** Addresses that are remembered; beyond that the one not heard for longest is forgotten. */
-const PEERS_MAX = 1024
+import { Peers, steadyUs } from './peers.ts'
 
 const ETHERNET_BYTES = 14
 
@@ -31,9 +31,13 @@ export interface TunnelOptions {
   readonly port?: number
   /** Address to listen on; the loopback interface unless given. */
   readonly host?: string
+  /** Time that never goes back, microseconds; this process's unless given. */
+  readonly now?: () => number
 }
 
-const TUNNEL_KINDS: Kinds<TunnelOptions> = { receive: FUNCTION, port: UDP_PORT, host: TEXT }
+const TUNNEL_KINDS: Kinds<TunnelOptions> = {
+  ...{ receive: FUNCTION, port: UDP_PORT, host: TEXT, now: FUNCTION },
+}
 const SOCKET = having(['on', 'send', 'address', 'close'], 'a UDP socket')
 
 interface Peer {
@@ -48,18 +52,22 @@ export class Tunnel {
   received = 0
   sent = 0
   failed = 0
+  /** Frames that were dropped, as they came from an address that is another's. */
+  claimed = 0
   private readonly socket: Socket
   private readonly receive: (frame: Uint8Array) => void
-  private readonly peers = new Map<string, Peer>()
+  private readonly peers: Peers<Peer>
   private uplink: Peer | null = null
   private open = true
   /** Where the socket is on all addresses: one for each address that may be asked. */
   private readonly own = new Map<string, Socket>()
   private taken: Promise<void> = Promise.resolve()
 
-  constructor(socket: Socket, receive: (frame: Uint8Array) => void) {
+  constructor(socket: Socket, receive: (frame: Uint8Array) => void, now: () => number = steadyUs) {
     check('socket', socket, SOCKET)
     check('receive', receive, FUNCTION)
+    check('now', now, FUNCTION)
+    this.peers = new Peers(now)
     this.socket = socket
     this.receive = receive
     if (isWildcard(socket.address().address)) {
@@ -82,8 +90,8 @@ export class Tunnel {
 
   private take(socket: Socket, frame: Buffer, from: RemoteInfo): void {
     if (!this.open) return
-    if (frame.length >= ETHERNET_BYTES) this.learn(frame.toString('hex', 6, 12), socket, from)
-    this.receive(frame)
+    if (frame.length >= ETHERNET_BYTES && !this.hear(frame, socket, from)) this.claimed++
+    else this.receive(frame)
   }
 
   /** What came to no address that has a socket yet: it has one from now on. */
@@ -128,12 +136,13 @@ export class Tunnel {
     return this.socket.address().port
   }
 
-  private learn(source: string, socket: Socket, { address, port }: RemoteInfo): void {
-    this.peers.delete(source)
-    this.peers.set(source, { socket, address, port })
-    if (this.peers.size <= PEERS_MAX) return
-    const [oldest] = this.peers.keys()
-    if (oldest !== undefined) this.peers.delete(oldest)
+  /** Whether its source is the sender's to use. Nobody is a group: the firmware says so. */
+  private hear(frame: Buffer, socket: Socket, { address, port }: RemoteInfo): boolean {
+    if ((frame[6]! & 1) === 1) return true
+    const source = frame.toString('hex', 6, 12)
+    // A socket of IPv6 hears one of IPv4 by another name than that which is its own.
+    const endpoint = `${address.replace(/^::ffff:(?=.*\.)/i, '')} ${port}`
+    return this.peers.hear(source, endpoint, { socket, address, port })
   }
 
   /** Sends a frame; once it is closed, it is dropped as by a cable that was pulled. */
@@ -142,7 +151,7 @@ export class Tunnel {
     const isGroup = (frame[0]! & 1) === 1
     const known = isGroup
       ? undefined
-      : this.peers.get(Buffer.from(frame.subarray(0, 6)).toString('hex'))
+      : this.peers.find(Buffer.from(frame.subarray(0, 6)).toString('hex'))
     for (const { socket, address, port } of known === undefined ? this.everybody() : [known]) {
       socket.send(frame, port, address, (error) => {
         if (error === null) this.sent++
@@ -152,7 +161,7 @@ export class Tunnel {
   }
 
   private everybody(): Iterable<Peer> {
-    const peers = [...this.peers.values()]
+    const peers = [...this.peers.everybody()]
     if (this.uplink !== null) peers.push(this.uplink)
     return new Map(peers.map((peer) => [`${peer.address} ${peer.port}`, peer])).values()
   }
@@ -197,13 +206,13 @@ async function bound(address: string, port: number, shared: boolean): Promise<So
 /** Opens the socket. Rejects with the system's error if it cannot be bound. */
 export async function openTunnel(options: TunnelOptions): Promise<Tunnel> {
   checkFields('a tunnel', options, TUNNEL_KINDS, ['receive'])
-  const { host = '127.0.0.1', port = 0, receive } = options
+  const { host = '127.0.0.1', port = 0, receive, now } = options
   const first = await bound(host, port, false)
-  if (!isWildcard(host)) return new Tunnel(first, receive)
+  if (!isWildcard(host)) return new Tunnel(first, receive, now)
   // The first one has shown that the port is nobody's; those that share it say so to each other.
   const free = first.address().port
   await new Promise<void>((resolve) => first.close(() => resolve()))
-  const tunnel = new Tunnel(await bound(host, free, true), receive)
+  const tunnel = new Tunnel(await bound(host, free, true), receive, now)
   await tunnel.openOwn()
   return tunnel
 }

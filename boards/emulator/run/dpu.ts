@@ -26,7 +26,7 @@ import {
   octets,
   RAM,
 } from '../base/arguments.ts'
-import { Random } from '../base/random.ts'
+import { drawnSeed, Random } from '../base/random.ts'
 import type { CardPort } from '../host/card-port.ts'
 import type { HostMemory } from '../host/host-memory.ts'
 import type { HostRam } from '../host/host-ram.ts'
@@ -76,7 +76,10 @@ export interface DpuOptions {
   readonly transmit: (frame: Uint8Array) => void
   /** 'quickjs' unless given. */
   readonly engine?: Engine
-  /** Decides the entropy of every power-on, and every cut that does not bring its own chance. */
+  /**
+   * Decides the entropy of every power-on, hence all keys, and every cut that does not bring its
+   * own chance; drawn unless given, so that no two cards have the same keys.
+   */
   readonly seed?: number
   readonly facts?: Partial<Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc'>>
   /** The firmware for 'quickjs'; the shipped one unless given. */
@@ -136,6 +139,8 @@ export interface DpuStatistics extends MachineStatistics {
 export class EmulatedDpu {
   readonly nvdimm: Nvdimm
   readonly engineName: Engine
+  /** What it was made with, or has drawn: with it the run can be had again. */
+  readonly seed: number
   /** The machine that runs, or ran last; null before the first power-on. */
   machine: EmulatedMachine | null = null
   /** The firmware for 'quickjs' from the next power-on on; null: the shipped one. */
@@ -171,7 +176,8 @@ export class EmulatedDpu {
     this.bundle = options.bundle ?? null
     this.clock = options.clock
     this.engineName = options.engine ?? 'quickjs'
-    this.random = new Random(options.seed ?? 0)
+    this.seed = options.seed ?? drawnSeed()
+    this.random = new Random(this.seed)
   }
 
   get isOn(): boolean {

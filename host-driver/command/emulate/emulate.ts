@@ -11,9 +11,14 @@
  *   that were there before are as they were except for what a start of their card does.
  */
 
-import { randomInt } from 'node:crypto'
 import type { Command } from 'commander'
-import { isToBeMade, Nvdimm, openNvdimm, RealClock } from '../../../boards/emulator/index.ts'
+import {
+  drawnSeed,
+  isToBeMade,
+  Nvdimm,
+  openNvdimm,
+  RealClock,
+} from '../../../boards/emulator/index.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
 import { engineOption, probability, several, unixSocket, wholeNumber } from '../base/arguments.ts'
@@ -147,7 +152,7 @@ function addLink(command: Command): Command {
     .option('--corruption <p>', 'probability of a flipped bit', probability, 0)
     .option(
       '--seed <n>',
-      'decides everything that looks like chance; drawn by default',
+      'decides keys and chance: a printed one repeats its run; drawn by default',
       wholeNumber(0),
     )
 }
@@ -235,7 +240,7 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
     emulation = new Emulation(output, nvdimm, clock, {
       ...options,
       ...(image === undefined ? {} : { image }),
-      seed: options.seed ?? randomInt(2 ** 31),
+      seed: options.seed ?? drawnSeed(),
       create: image === undefined || options.create === true,
       ...(isReached(options) ? {} : { udp: UDP }),
     })

@@ -24,6 +24,7 @@ import {
   type Nvdimm,
   openNetdev,
   openTunnel,
+  PEERS_MAX,
   type RealClock,
   type SwitchPort,
   type Tunnel,
@@ -314,7 +315,7 @@ export class Emulation {
     const port: SwitchPort = (frame) => this.tunnel?.send(frame)
     const receive = (frame: Uint8Array): void => this.network.forward(port, frame)
     this.tunnel = await openTunnel({ ...udp, receive })
-    this.network.attach(port)
+    this.network.attach(port, [], PEERS_MAX)
   }
 
   /** All that could refuse has not: only now a capture that is there is replaced. */
@@ -471,12 +472,14 @@ export class Emulation {
         return { port, region: name, writePersist }
       })
       const [address] = addresses
-      const told = { address, addresses, bundle: this.bundleHash(), part, regions: names }
+      const { seed } = this.options
+      const told = { address, addresses, seed, bundle: this.bundleHash(), part, regions: names }
       output.printJson({ ...told, published: ports, report })
       return
     }
     const { state, incarnation } = part
     output.say(`emulated DPU, ${bytesText(nvdimm.bytes)}, ${state}, incarnation ${incarnation}`)
+    output.say(`  seed ${this.options.seed}: who knows it knows the keys; --seed repeats this run`)
     const bundle = this.bundleHash()
     if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {

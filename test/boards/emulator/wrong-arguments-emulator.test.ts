@@ -45,6 +45,7 @@ interface Good {
 }
 
 const nothing = (): void => {}
+const zero = (): number => 0
 const clock = new emulator.VirtualClock()
 const part = new emulator.Nvdimm({ bytes: 65_536 })
 const memory = new emulator.HostMemory({ part: new emulator.Nvdimm({ bytes: 65_536 }) })
@@ -108,7 +109,7 @@ const GOOD: Record<string, Good> = {
     cut: [part, choice],
     pending: [part],
     fileSwap: [nowhere],
-    openTunnel: [{ receive: nothing }],
+    openTunnel: [{ receive: nothing, now: zero }],
   }),
   ...constructorsOf({
     EmulatedDpu: [{ nvdimm, clock, transmit: nothing }],
@@ -125,7 +126,8 @@ const GOOD: Record<string, Good> = {
     PcieLink: [],
     Random: [1],
     SwapDevice: [{ clock, pageBytes: 4096 }],
-    Tunnel: [socket, nothing],
+    Tunnel: [socket, nothing, zero],
+    EthernetSwitch: [zero],
   }),
   ...rowsOf('VirtualClock', () => new emulator.VirtualClock(), {
     runUntilIdle: [],
@@ -163,7 +165,7 @@ const GOOD: Record<string, Good> = {
     remove: [],
     loseHost: [],
   }),
-  ...rowsOf('EthernetSwitch', () => network, { attach: [nothing], detach: [nothing] }),
+  ...rowsOf('EthernetSwitch', () => network, { attach: [nothing, [], 1], detach: [nothing] }),
   ...rowsOf('Tunnel', () => tunnel, { connect: ['127.0.0.1', 9] }),
 }
 

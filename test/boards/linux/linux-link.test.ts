@@ -30,6 +30,7 @@ interface Counters {
   readonly sent: number
   readonly sentBytes: number
   readonly receiveDropped: number
+  readonly receiveClaimed: number
   readonly sendDropped: number
 }
 
@@ -120,10 +121,11 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     return { harness, peers: await Promise.all(names.map((name) => peerOf(name))) }
   }
 
-  test('several links: an answer leaves by that on which its address was heard last', async () => {
+  test('several links: an address stays with that on which it is heard, for a minute', async () => {
     const { harness, peers } = await fourLinks()
     for (let round = 0; round < 40; round++) {
-      // Each address speaks from another link every time.
+      // A minute of silence later each address speaks from another link.
+      await harness.ask('later 60')
       for (const [i, peer] of peers.entries()) {
         const frame = frameOf(64, (i + round) % 4, round * 4 + i)
         await peer.send(frame)
@@ -132,7 +134,37 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
       }
     }
     expect(peers.map(({ heard }) => heard.length)).toEqual([40, 40, 40, 40])
-    expect(await countersOf(harness)).toMatchObject({ received: 160, sent: 160, sendDropped: 0 })
+    expect(await countersOf(harness)).toMatchObject({ received: 160, sent: 160, receiveDropped: 0 })
+    // Within the minute whoever claims it over another link is not heard, whatever else is.
+    await harness.ask('later 59')
+    for (const [i, peer] of peers.entries()) {
+      for (let other = 1; other < 4; other++) {
+        await peer.send(frameOf(64, (i + other + 39) % 4, 999))
+        const own = frameOf(64, (i + 39) % 4, other)
+        await peer.send(own)
+        await peer.hears(40 + other)
+        expect(peer.heard.at(-1)!.equals(echoOf(own))).toBe(true)
+      }
+    }
+    expect(await countersOf(harness)).toMatchObject({ receiveDropped: 12, receiveClaimed: 12 })
+    for (const { socket } of peers) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('several links: no flood over one of them pushes out who speaks over another', async () => {
+    const { harness, peers } = await fourLinks()
+    const [victim, crowd] = peers as [Peer, Peer]
+    await victim.send(frameOf(64, 60_000, 1))
+    await victim.hears(1)
+    for (let i = 0; i < 5000; i++) {
+      await crowd.send(frameOf(64, i, i))
+      if (i % 100 === 99) await crowd.hears(i + 1)
+    }
+    await crowd.send(frameOf(64, 60_000, 2))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 1)
+    await victim.send(frameOf(64, 60_000, 3))
+    await victim.hears(2)
+    expect([victim.heard.length, crowd.heard.length]).toEqual([2, 5000])
     for (const { socket } of peers) socket.close()
     expect(await harness.end()).toBe(0)
   })
@@ -213,6 +245,7 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
         sent: frames,
         sentBytes: bytes,
         receiveDropped: dropped,
+        receiveClaimed: 0,
         sendDropped: 0,
       })
       peer.socket.close()
@@ -231,7 +264,7 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
       // A connected socket hears nobody but the one that it asks.
       socket.connect(port, addresses[i]!)
       await once(socket, 'connect')
-      const frame = frameOf(64, 1, i)
+      const frame = frameOf(64, 1 + i, i)
       socket.send(frame)
       const [answer] = (await once(socket, 'message')) as [Buffer]
       expect(answer.equals(echoOf(frame))).toBe(true)
@@ -289,7 +322,7 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     expect(await harness.end()).toBe(0)
   })
 
-  test('an answer goes to who was last heard with its address, a group to everybody', async () => {
+  test('an answer goes to whose the address is, a group to everybody', async () => {
     const { harness, name } = await echoing('udp:127.0.0.1:0')
     await harness.ask('send 60 3')
     expect(await countersOf(harness)).toMatchObject({ sent: 0, sendDropped: 3 })
@@ -306,33 +339,46 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     const marks = one.heard.slice(1).map((frame) => frame.readUInt32LE(14))
     expect(marks).toEqual(Array.from({ length: 100 }, (_, i) => i))
     expect(one.heard.length + other.heard.length).toBe(203)
-    // The address moves to the other peer, and the answer with it.
-    await other.send(frameOf(60, 1, 4))
+    // Who claims it is not heard while the owner was, within a minute.
+    await harness.ask('later 59')
+    await one.send(frameOf(60, 1, 4))
+    await one.hears(102)
+    await harness.ask('later 59')
+    await other.send(frameOf(60, 1, 5))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 1)
+    await one.send(frameOf(60, 1, 6))
+    await one.hears(103)
+    expect([one.heard.length, other.heard.length]).toEqual([103, 102])
+    // A minute of silence later it moves to the other peer, and the answer with it.
+    await harness.ask('later 60')
+    await other.send(frameOf(60, 1, 7))
     await other.hears(103)
-    expect(one.heard.length).toBe(101)
+    await one.send(frameOf(60, 1, 8))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 2)
+    expect([one.heard.length, other.heard.length]).toEqual([103, 103])
+    expect(await countersOf(harness)).toMatchObject({ receiveDropped: 2, sendDropped: 3 })
     for (const peer of [one, other]) peer.socket.close()
     expect(await harness.end()).toBe(0)
   })
 
-  test('remembers 1,024 addresses and forgets the one not heard for longest', async () => {
+  test('a flood of new addresses pushes out those of the flood, and nobody else', async () => {
     const { harness, name } = await echoing('udp:127.0.0.1:0')
     const [first, crowd] = [await peerOf(name), await peerOf(name)]
     await first.send(frameOf(60, 9999, 0))
     await first.hears(1)
-    for (let i = 0; i < 1023; i++) {
+    for (let i = 0; i < 3000; i++) {
       await crowd.send(frameOf(60, i, i))
-      await crowd.hears(i + 1)
+      if (i % 20 === 19) await crowd.hears(i + 1)
     }
+    // Its old ones are forgotten, and learned again; the first one's are his.
     await harness.ask('send 60 1')
     await first.hears(2)
-    await crowd.send(frameOf(60, 5000, 0))
-    await crowd.hears(1025)
-    await harness.ask('send 60 1')
-    await crowd.hears(1026)
-    expect(first.heard.length).toBe(2)
-    // Whoever is forgotten is learned again.
-    await first.send(frameOf(60, 9999, 0))
+    await crowd.hears(3001)
+    await crowd.send(frameOf(60, 9999, 0))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 1)
+    await first.send(frameOf(60, 0, 0))
     await first.hears(3)
+    expect([first.heard.length, crowd.heard.length]).toEqual([3, 3001])
     for (const peer of [first, crowd]) peer.socket.close()
     expect(await harness.end()).toBe(0)
   })
@@ -539,6 +585,34 @@ describe.skipIf(noCompiler !== null)(titled('stream'), () => {
     await deaf.hears(2 * count - before.sendDropped - count)
     expect(before.sent + before.sendDropped).toBe(1 + 2 * count)
     for (const machine of [deaf, honest]) machine.socket.destroy()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('an address is of one machine, until it is unplugged or silent for a minute', async () => {
+    const { harness, path } = await listening('claims')
+    const [one, other] = [await plug(path), await plug(path)]
+    one.socket.write(framed(frameOf(60, 1, 1)))
+    await one.hears(1)
+    await harness.ask('later 59')
+    other.socket.write(framed(frameOf(60, 1, 2)))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 1)
+    one.socket.write(framed(frameOf(60, 1, 3)))
+    await one.hears(2)
+    await harness.ask('later 60')
+    other.socket.write(framed(frameOf(60, 1, 4)))
+    await other.hears(1)
+    one.socket.write(framed(frameOf(60, 1, 5)))
+    await until(harness, ({ receiveClaimed }) => receiveClaimed === 2)
+    const machine = await plug(path)
+    other.socket.destroy()
+    // Until it is known to be gone it has the address.
+    while (machine.heard.length === 0) {
+      machine.socket.write(framed(frameOf(60, 1, 6)))
+      await harness.ask('step')
+    }
+    const marks = [one, other].map(({ heard }) => heard.map((frame) => frame.readUInt32LE(14)))
+    expect(marks).toEqual([[1, 3], [4]])
+    for (const each of [one, machine]) each.socket.destroy()
     expect(await harness.end()).toBe(0)
   })
 

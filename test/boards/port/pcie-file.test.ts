@@ -324,7 +324,7 @@ function cardHere(path: string, bytes: number): EmulatedDpu {
   const clock = new RealClock()
   const port = new FilePortEnd({ path, bytes, clock })
   const nvdimm = new Nvdimm({ bytes: 1 << 20 })
-  const dpu = new EmulatedDpu({ nvdimm, port, clock, engine: 'node', transmit: () => {} })
+  const dpu = new EmulatedDpu({ nvdimm, port, clock, engine: 'node', seed: 1, transmit: () => {} })
   closers.push(() => {
     if (dpu.isOn) dpu.powerCut()
     port.close()

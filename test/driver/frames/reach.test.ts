@@ -113,6 +113,9 @@ async function silentAt(address: string, port: number): Promise<Socket> {
   return socket
 }
 
+/** Each client has a seed, hence an address, of its own: two do not share one within a minute. */
+let clients = 0
+
 /** The state of the card, asked by a name of those addresses; or what was said instead. */
 async function askAt(
   port: number,
@@ -121,7 +124,7 @@ async function askAt(
 ): Promise<string> {
   const wire = await openWire({ host: 'name', port }, async () => addresses)
   try {
-    const dpu = await connect(wire, { seed: 1, timeoutMs, warn: () => {} })
+    const dpu = await connect(wire, { seed: ++clients, timeoutMs, warn: () => {} })
     const { state } = await dpu.status()
     await dpu.close()
     return state

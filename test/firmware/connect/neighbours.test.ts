@@ -74,6 +74,18 @@ describe('ARP', () => {
     ['with protocol addresses of sixteen bytes', changed(USUAL, 19, 16), 'NEIGHBOUR_FORM'],
     ['that is neither request nor reply', changed(USUAL, 21, 3), 'NEIGHBOUR_FORM'],
     ['from a group', changed(USUAL, 22, 0x53), 'NEIGHBOUR_FORM'],
+    ['in a frame from a group', changed(USUAL, 6, 0x53), 'GROUP_SOURCE'],
+    ...[
+      [224, 0, 0, 1],
+      [239, 255, 255, 255],
+      [255, 255, 255, 255],
+      [127, 0, 0, 1],
+      [0, 0, 0, 1],
+    ].map((address): [string, Uint8Array, string] => [
+      `from ${address.join('.')}`,
+      changed(USUAL, 28, ...address),
+      'GROUP_SOURCE',
+    ]),
   ]
   for (const [name, frame, fault] of SILENT) {
     test(`a message ${name} is counted and not answered`, () => {
@@ -228,7 +240,10 @@ describe('neighbour discovery', () => {
     ['to another group', solicitation(53, 9), 'NOT_FOR_US'],
     ['to a group of another kind', solicitation(49, 2), 'NOT_FOR_US'],
     ['from our own address', solicitation(37, 2), 'NOT_FOR_US'],
-    ['from a group', solicitation(22, 0xff), 'NOT_FOR_US'],
+    ['from a group', solicitation(22, 0xff), 'GROUP_SOURCE'],
+    ['from the station itself', solicitation(22, ...new Array(15).fill(0), 1), 'GROUP_SOURCE'],
+    ['from nobody, that tells', advertised(22, ...new Array(16).fill(0)), 'GROUP_SOURCE'],
+    ['in a frame from a group', changed(SOLICITATION, 6, 3), 'GROUP_SOURCE'],
     ['that is an advertisement nobody asked for', solicitation(54, 136), 'NOT_FOR_US'],
     ['of another kind of ICMPv6', solicitation(54, 128), 'NOT_ROCE'],
     ['of IP version 5', solicitation(14, 0x50), 'IP_HEADER'],

@@ -649,6 +649,7 @@ describe('faults that are answered with silence', () => {
       t.card.serve(ahead)
       return ahead
     },
+    GROUP_SOURCE: (t) => patched(t, 6, 3),
   }
 
   function patched(target: Target, at: number, value: number): Uint8Array {
@@ -696,4 +697,35 @@ describe('faults that are answered with silence', () => {
     expect(sent.length).toBe(TAKEN[name] ?? 0)
     target.expectUntouched(() => name)
   })
+
+  /** What no station has, and where in a frame of IPv4 it would stand. */
+  const NOBODY: readonly (readonly [string, number, readonly number[]])[] = [
+    ['an Ethernet group', 6, [0x01, 0, 0x5e, 0, 0, 1]],
+    ['everybody', 6, [255, 255, 255, 255, 255, 255]],
+    ['a group of IPv4', 26, [224, 0, 0, 1]],
+    ['all of IPv4', 26, [255, 255, 255, 255]],
+    ['nobody', 26, [0, 0, 0, 0]],
+    ['itself', 26, [127, 0, 0, 1]],
+  ]
+
+  test.each(NOBODY)(
+    'whatever comes from %s changes nothing and draws no answer',
+    (what, at, from) => {
+      const target = new Target()
+      const asked = Object.entries(KINDS).map(([kind, make]) => [kind, make(target)] as const)
+      const status = controlFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS, '')
+      for (const [kind, frame] of [...asked, ['a control call', status] as const]) {
+        const forged = frame.slice()
+        forged.set(from, at)
+        writeIcrc(forged)
+        const counted = target.card.counter('GROUP_SOURCE')
+        expect(target.card.serve(forged), kind).toEqual([])
+        expect(target.card.plain, kind).toEqual([])
+        expect(target.card.counter('GROUP_SOURCE') - counted, kind).toBe(1)
+        target.expectUntouched(() => `${kind} from ${what}`)
+      }
+      // The connection lives, and its next request is the one that it awaits.
+      expect(target.card.serve(readFrame(target.qp, target.region, SLOT, 0, 8))).toHaveLength(1)
+    },
+  )
 })

@@ -254,9 +254,9 @@ const SUMMED = { ack: 48, notification: 60 }
 /** A way over IPv4 whose answers have headers with that sum, except for length and class. */
 function wayOfSum(sum: number, trafficClass: number): Way {
   // Version, fragment word, hops with protocol; three of the four words of the addresses.
-  const rest = 0x4500 + 0x4000 + 0x4011 + 0xcb71 + 0xfba7 + 0xe6d3
+  const rest = 0x4500 + 0x4000 + 0x4011 + 0xcb71 + 0xfba7 + 0xc6d3
   const last = (sum - rest).toString(16).padStart(4, '0')
-  return { ipVersion: 4, trafficClass, macs: MACS, addresses: ['cb71fba7', `e6d3${last}`] }
+  return { ipVersion: 4, trafficClass, macs: MACS, addresses: ['cb71fba7', `c6d3${last}`] }
 }
 
 const WAYS: readonly Way[] = [

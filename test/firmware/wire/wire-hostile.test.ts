@@ -9,6 +9,7 @@ import {
   type Fault,
   FRAME_LONG,
   FRAME_SHORT,
+  GROUP_SOURCE,
   IP_HEADER,
   IP_LENGTH,
   NOT_ROCE,
@@ -235,6 +236,50 @@ describe('a frame in its envelope', () => {
     const v5 = carried.slice()
     v5[14] = 0x50
     expect(check(v5)).toBe(IP_HEADER)
+  })
+
+  test('comes from a station: Ethernet', () => {
+    for (let first = 0; first < 256; first++) {
+      const isGroup = (first & 1) === 1
+      expect(check(altered(6, first)), `${first}`).toBe(isGroup ? GROUP_SOURCE : PASS)
+      // Whatever it carries.
+      const other = altered(6, first)
+      other[13] = 0x06
+      expect(check(other), `${first}`).toBe(isGroup ? GROUP_SOURCE : NOT_ROCE)
+    }
+  })
+
+  test('comes from a station: IPv4, whichever the first byte', () => {
+    for (let first = 0; first < 256; first++) {
+      const isNone = first === 0 || first === 127 || first >= 224
+      for (const rest of [0, 1, 255]) {
+        const bytes = persist.slice()
+        bytes.set([first, rest, rest, rest], 26)
+        expect(check(bytes), `${first}.${rest}`).toBe(isNone ? GROUP_SOURCE : PASS)
+      }
+    }
+  })
+
+  test('comes from a station: IPv6, no group, not nobody, not itself', () => {
+    const from = (...bytes: number[]): Fault => {
+      const frame = carried.slice()
+      frame.set([...bytes, ...new Array(16).fill(0)].slice(0, 16), 22)
+      return check(frame)
+    }
+    expect(from()).toBe(GROUP_SOURCE)
+    const zeros: number[] = new Array(15).fill(0)
+    for (let last = 0; last < 256; last++) {
+      expect(from(...zeros, last)).toBe(last <= 1 ? GROUP_SOURCE : PASS)
+    }
+    // One bit anywhere but in the last byte makes a station of it.
+    for (let bit = 0; bit < 15 * 8; bit++) {
+      const bytes = zeros.slice()
+      bytes[bit >> 3] = 0x80 >> (bit & 7)
+      expect(from(...bytes, 1)).toBe(PASS)
+    }
+    for (let first = 1; first < 256; first++) {
+      expect(from(first, 2, 3)).toBe(first === 255 ? GROUP_SOURCE : PASS)
+    }
   })
 
   test('has one length in IP and UDP, within the frame, in whole words', () => {

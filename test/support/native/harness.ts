@@ -29,7 +29,7 @@ export const LINK_PARTS: readonly string[] = [
     'link/link-udp',
     'link/datagrams',
   ],
-  ...['link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault'],
+  ...['link/clock', 'link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault'],
   ...['card/icrc', 'card/crc32c', 'card/crc-table'],
 ]
 

@@ -6,10 +6,11 @@
  *   link-harness echo WHERE... sends every frame back with its Ethernet addresses exchanged, over
  *                              so many links
  *   link-harness relay A B     hands every frame of one link to the other; prints the names of both
+ *   link-harness peers         whose addresses are: see judge_peers
  *
  * The echo takes lines on stdin: "pause" and "resume", "step" (one burst), "send LENGTH COUNT"
- * (broadcasts that it makes itself), "listen MAC", "counters". It answers each with a line, and
- * ends with stdin.
+ * (broadcasts that it makes itself), "listen MAC", "later SECONDS" (so much time has passed),
+ * "counters". It answers each with a line, and ends with stdin.
  */
 
 #include <poll.h>
@@ -21,7 +22,9 @@
 #include "card/crc32c.h"
 #include "card/icrc.h"
 #include "hal.h"
+#include "link/clock.h"
 #include "link/links.h"
+#include "link/peers.h"
 
 static void must(bool holds, const char *what) {
   if (holds) return;
@@ -70,6 +73,40 @@ static int compute_guards(void) {
     free(block);
   }
   fprintf(stderr, "%s\n", crc32c_engine());
+  return 0;
+}
+
+static void tell_endpoint(void *whom, const struct endpoint *endpoint) {
+  (void)whom;
+  char text[ENDPOINT_TEXT_BYTES];
+  endpoint_write(endpoint, text);
+  printf(" %s", text);
+}
+
+/*
+ * In, a line each: "hear MAC WHERE NOW", an address as a number, an endpoint, microseconds; "find
+ * MAC"; "all". Out, a line each: 1 or 0; the endpoint, or nothing; every endpoint.
+ */
+static int judge_peers(void) {
+  static struct peers peers;
+  peers_init(&peers);
+  unsigned long long mac, now;
+  char line[160], where[128];
+  struct endpoint from;
+  struct fault fault;
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    if (sscanf(line, "hear %llu %127s %llu", &mac, where, &now) == 3) {
+      must(endpoint_parse(&from, where, &fault), fault.text);
+      printf("%d", peers_hear(&peers, mac, &from, now));
+    } else if (sscanf(line, "find %llu", &mac) == 1) {
+      const struct endpoint *at = peers_find(&peers, mac);
+      if (at != NULL) tell_endpoint(NULL, at);
+    } else {
+      must(peers_count(&peers) <= PEERS_MAX, "more than are remembered");
+      peers_everybody(&peers, tell_endpoint, NULL);
+    }
+    printf("\n");
+  }
   return 0;
 }
 
@@ -126,15 +163,21 @@ static void send_broadcasts(struct links *links, uint32_t length, unsigned count
 static void tell_counters(const struct links *links) {
   const struct link_counters sum = links_sum(links), *c = &sum;
   printf("{\"received\":%llu,\"receivedBytes\":%llu,\"sent\":%llu,\"sentBytes\":%llu,"
-         "\"receiveDropped\":%llu,\"sendDropped\":%llu}\n",
+         "\"receiveDropped\":%llu,\"receiveClaimed\":%llu,\"sendDropped\":%llu}\n",
          (unsigned long long)c->received, (unsigned long long)c->received_bytes,
          (unsigned long long)c->sent, (unsigned long long)c->sent_bytes,
-         (unsigned long long)c->receive_dropped, (unsigned long long)c->send_dropped);
+         (unsigned long long)c->receive_dropped, (unsigned long long)c->receive_claimed,
+         (unsigned long long)c->send_dropped);
 }
+
+static uint64_t (*real_us)(void);
+static uint64_t skipped_us;
+
+static uint64_t later_us(void) { return real_us() + skipped_us; }
 
 /* Carries out one line; returns whether it goes on to take frames. */
 static bool obey(struct links *links, const char *line, bool takes) {
-  unsigned length, count;
+  unsigned length, count, seconds;
   uint8_t mac[6];
   struct fault fault;
   if (strcmp(line, "counters\n") == 0) {
@@ -142,6 +185,7 @@ static bool obey(struct links *links, const char *line, bool takes) {
     return takes;
   }
   if (sscanf(line, "send %u %u", &length, &count) == 2) send_broadcasts(links, length, count);
+  if (sscanf(line, "later %u", &seconds) == 1) skipped_us += seconds * UINT64_C(1000000);
   if (sscanf(line, "listen %hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3],
              &mac[4], &mac[5]) == 6) {
     must(links_listen_as(links, mac, &fault), fault.text);
@@ -155,6 +199,8 @@ static bool obey(struct links *links, const char *line, bool takes) {
 static int echo(int count, char **where) {
   static struct links links;
   struct fault fault;
+  real_us = link_now_us;
+  link_now_us = later_us;
   for (int i = 0; i < count; i++) {
     if (!links_add(&links, where[i], &fault)) {
       printf("%s\n", fault.text);
@@ -218,6 +264,7 @@ static int relay(const char *one, const char *other) {
 int main(int count, char **arguments) {
   if (count == 2 && strcmp(arguments[1], "icrc") == 0) return judge_frames();
   if (count == 2 && strcmp(arguments[1], "crc32c") == 0) return compute_guards();
+  if (count == 2 && strcmp(arguments[1], "peers") == 0) return judge_peers();
   if (count > 2 && strcmp(arguments[1], "echo") == 0) return echo(count - 2, arguments + 2);
   if (count == 4 && strcmp(arguments[1], "relay") == 0) return relay(arguments[2], arguments[3]);
   return 2;

@@ -79,8 +79,7 @@ bool endpoint_is_any(const struct endpoint *endpoint) {
   return IN6_IS_ADDR_UNSPECIFIED(&endpoint->address.v6.sin6_addr);
 }
 
-bool endpoint_equal(const struct endpoint *a, const struct endpoint *b) {
-  if (memcmp(&a->asked, &b->asked, sizeof a->asked) != 0) return false;
+bool endpoint_same(const struct endpoint *a, const struct endpoint *b) {
   if (a->address.any.sa_family != b->address.any.sa_family) return false;
   if (a->address.any.sa_family == AF_INET6) {
     const struct sockaddr_in6 *x = &a->address.v6, *y = &b->address.v6;

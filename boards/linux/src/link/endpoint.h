@@ -34,8 +34,8 @@ bool endpoint_parse(struct endpoint *endpoint, const char *text, struct fault *f
 /* Writes it as endpoint_parse reads it. */
 void endpoint_write(const struct endpoint *endpoint, char text[ENDPOINT_TEXT_BYTES]);
 
-/* Whether both are the same address and port, and were heard at the same address of ours. */
-bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
+/* Whether both are the same address and port, at whichever of our addresses they were heard. */
+bool endpoint_same(const struct endpoint *a, const struct endpoint *b);
 
 /* Whether that stands for all addresses of the machine. */
 bool endpoint_is_any(const struct endpoint *endpoint);

@@ -9,8 +9,11 @@
  *
  * Invariants:
  * - Machines come and go, up to CLIENTS_MAX at a time; each is one stream. A frame goes to the
- *   machine that was last heard with its destination address, or to all. Machines do not hear each
- *   other: this is a port, and no switch.
+ *   machine whose address its destination is, or to all. Machines do not hear each other: this is
+ *   a port, and no switch.
+ * - An address is that of the machine from which it was first heard, until that is unplugged, or
+ *   was not heard with it for PEER_OWNED_US. What another sends from it meanwhile is dropped whole,
+ *   and counted.
  * - A length that no Ethernet frame has ends the stream that said it: what follows it cannot be
  *   told apart. Nobody else notices.
  * - A machine that does not read loses frames, as behind a full queue; memory stays bounded.
@@ -26,6 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/clock.h"
 #include "link/link-kinds.h"
 #include "link/peers.h"
 #include "link/unix-socket.h"
@@ -50,6 +54,7 @@ struct client {
   uint64_t out_frames;  /* frames in `out`, or since it was empty the last time */
   unsigned macs_known;
   uint64_t macs[MACS_MAX];
+  uint64_t heard_us[MACS_MAX];
   struct bytes in, out;
   uint8_t in_bytes[IN_BYTES];
   uint8_t out_bytes[OUT_BYTES];
@@ -58,7 +63,8 @@ struct client {
 struct stream {
   int listening, epoll, more;
   bool more_is_set;
-  unsigned next; /* who is served first */
+  unsigned next;   /* who is served first */
+  uint64_t now_us; /* of the burst */
   struct client *clients[CLIENTS_MAX];
   const char *path; /* within the name */
   char name[256];
@@ -159,17 +165,27 @@ static void serve_events(struct link *link) {
   }
 }
 
-/* Notes that the machine speaks as this address, and that no other does any more. */
-static void hear(struct stream *stream, struct client *client, uint64_t mac) {
-  for (unsigned k = 0; k < MACS_MAX; k++) {
-    if (client->macs[k] == mac) return;
+/* Which of its addresses that is; MACS_MAX: none. */
+static unsigned place_of(const struct client *client, uint64_t mac) {
+  unsigned k = 0;
+  while (k < MACS_MAX && client->macs[k] != mac) k++;
+  return k;
+}
+
+/* Notes that the machine speaks as this address. False: it is another's. */
+static bool hear(struct stream *stream, struct client *client, uint64_t mac) {
+  unsigned k = place_of(client, mac);
+  for (unsigned i = 0; i < CLIENTS_MAX && k == MACS_MAX; i++) {
+    struct client *other = stream->clients[i];
+    unsigned place = other == NULL ? MACS_MAX : place_of(other, mac);
+    if (place == MACS_MAX) continue;
+    if (stream->now_us - other->heard_us[place] < PEER_OWNED_US) return false;
+    other->macs[place] = 0;
   }
-  for (unsigned i = 0; i < CLIENTS_MAX; i++) {
-    for (unsigned k = 0; stream->clients[i] != NULL && k < MACS_MAX; k++) {
-      if (stream->clients[i]->macs[k] == mac) stream->clients[i]->macs[k] = 0;
-    }
-  }
-  client->macs[client->macs_known++ % MACS_MAX] = mac;
+  if (k == MACS_MAX) k = client->macs_known++ % MACS_MAX;
+  client->macs[k] = mac;
+  client->heard_us[k] = stream->now_us;
+  return true;
 }
 
 static size_t length_at(const uint8_t *bytes) {
@@ -188,8 +204,12 @@ static enum taken take(struct link *link, struct client *client, uint8_t *packet
     if (length < ETHERNET_HEADER_BYTES || length > STREAM_FRAME_BYTES_MAX) return TAKEN_HOSTILE;
     if (there < LENGTH_BYTES + length) return TAKEN_NOTHING;
     client->in.start += LENGTH_BYTES + length;
-    hear(link->internal, client, mac_number(at + LENGTH_BYTES + 6));
-    if (frame_fits(length)) {
+    const uint8_t *source = at + LENGTH_BYTES + 6;
+    /* Nobody is a group: the firmware says so. */
+    bool is_station = (source[0] & 1) == 0;
+    if (is_station && !hear(link->internal, client, mac_number(source))) {
+      link->counters.receive_claimed++;
+    } else if (frame_fits(length)) {
       memcpy(receive_place(packets, i), at + LENGTH_BYTES, length);
       receive_tell(link, packets, i, (uint32_t)length);
       return TAKEN_FRAME;
@@ -210,6 +230,7 @@ static void tell_more(struct stream *stream, bool more) {
 
 static int stream_receive(struct link *link, uint8_t *packets) {
   struct stream *stream = link->internal;
+  stream->now_us = link_now_us();
   serve_events(link);
   int burst = 0;
   for (unsigned n = 0; n < CLIENTS_MAX && burst < HAL_BURST_FRAMES; n++) {
@@ -242,13 +263,6 @@ static bool queue(struct client *client, const uint8_t *frame, uint32_t length) 
   return true;
 }
 
-static bool has_mac(const struct client *client, uint64_t mac) {
-  for (unsigned k = 0; k < MACS_MAX; k++) {
-    if (client->macs[k] == mac) return true;
-  }
-  return false;
-}
-
 static void stream_transmit(struct link *link, const uint8_t *frame, uint32_t length) {
   struct stream *stream = link->internal;
   if (!frame_fits(length)) {
@@ -258,7 +272,8 @@ static void stream_transmit(struct link *link, const uint8_t *frame, uint32_t le
   uint64_t mac = mac_number(frame);
   struct client *known = NULL;
   for (unsigned i = 0; i < CLIENTS_MAX && (frame[0] & 1) == 0 && known == NULL; i++) {
-    if (stream->clients[i] != NULL && has_mac(stream->clients[i], mac)) known = stream->clients[i];
+    struct client *client = stream->clients[i];
+    if (client != NULL && place_of(client, mac) < MACS_MAX) known = client;
   }
   unsigned took = 0;
   for (unsigned i = 0; i < CLIENTS_MAX; i++) {

@@ -3,37 +3,46 @@
  * QEMU's dgram backend speaks.
  *
  * Invariants:
- * - A frame goes to the peer from which its destination address was last heard; a broadcast, a
- *   multicast or a stranger goes to every peer. Nobody else gets anything.
+ * - A frame goes to the peer that owns its destination address (peers.h); a broadcast, a multicast
+ *   or a stranger goes to every peer. Nobody else gets anything.
+ * - A frame from an address that is another peer's is dropped whole, and counted.
  * - A datagram of any content is harmless: the firmware judges it.
  * - A tunnel leads to one card: what is for a station is for that card, whichever Ethernet address
  *   the other end believes it to have. A card whose port has an address of its own is reached so.
  *
- * Whoever can send to the socket can speak as any Ethernet address: listen on the loopback
- * interface, or on a network of its own.
+ * Whoever can send to the socket can speak as any Ethernet address that nobody uses: listen on the
+ * loopback interface, or on a network of its own.
  */
 
 #include <stdlib.h>
 
+#include "link/clock.h"
 #include "link/datagrams.h"
 #include "link/peers.h"
 
 struct udp {
   struct datagrams datagrams;
   struct peers peers;
+  uint64_t now_us; /* of the burst */
   uint8_t mac[6]; /* the card's; all zeros: frames stay as they come */
   char name[sizeof "udp:" + ENDPOINT_TEXT_BYTES];
 };
 
-static void heard(void *whom, uint8_t *frame, const struct endpoint *from) {
+static bool heard(void *whom, uint8_t *frame, const struct endpoint *from) {
   struct udp *udp = whom;
-  peers_hear(&udp->peers, mac_number(frame + 6), from);
+  /* Nobody is a group: the firmware says so. */
+  bool is_station = (frame[6] & 1) == 0;
+  if (is_station && !peers_hear(&udp->peers, mac_number(frame + 6), from, udp->now_us)) {
+    return false;
+  }
   bool is_group = (frame[0] & 1) != 0;
   if (!is_group && mac_number(udp->mac) != 0) memcpy(frame, udp->mac, sizeof udp->mac);
+  return true;
 }
 
 static int udp_receive(struct link *link, uint8_t *packets) {
   struct udp *udp = link->internal;
+  udp->now_us = link_now_us();
   return datagrams_receive(&udp->datagrams, link, packets, heard, udp);
 }
 
@@ -58,7 +67,7 @@ static void udp_transmit(struct link *link, const uint8_t *frame, uint32_t lengt
   const struct endpoint *to = is_group ? NULL : peers_find(&udp->peers, mac_number(kept));
   if (to != NULL) {
     datagrams_send(&udp->datagrams, link, kept, length, to);
-  } else if (udp->peers.count > 0) {
+  } else if (peers_count(&udp->peers) > 0) {
     struct broadcast broadcast = {link, kept, length};
     peers_everybody(&udp->peers, send_one, &broadcast);
   } else {

@@ -21,6 +21,7 @@
 struct link_counters {
   uint64_t received, received_bytes, sent, sent_bytes;
   uint64_t receive_dropped; /* by us or by the kernel before us */
+  uint64_t receive_claimed; /* of these: came from an address that is another's */
   uint64_t send_dropped;
 };
 

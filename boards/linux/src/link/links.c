@@ -1,5 +1,6 @@
 #include "link/links.h"
 
+#include "link/clock.h"
 #include "link/link-kinds.h"
 #include "link/peers.h"
 
@@ -13,27 +14,81 @@ bool links_add(struct links *links, const char *where, struct fault *fault) {
 }
 
 /* Multiplies by an odd number near 2^64 / golden ratio and takes the upper bits. */
-static struct origin *ways_of(struct links *links, uint64_t mac) {
-  return links->origins[mac * 0x9e3779b97f4a7c15u >> 54];
+static struct origin *ways_of(struct links *links, int link, uint64_t mac) {
+  return links->origins[link][mac * 0x9e3779b97f4a7c15u >> 56];
 }
 
-_Static_assert(ORIGIN_SETS == 1 << 10, "ways_of takes ten bits");
+_Static_assert(ORIGIN_SETS == 1 << 8, "ways_of takes eight bits");
 
-static bool is_of(const struct origin *origin, uint64_t mac) {
-  return origin->burst != 0 && origin->mac == mac;
-}
-
-/* Notes over which link that address speaks; the one not heard for longest makes room. */
-static void hear(struct links *links, uint64_t mac, int link) {
-  struct origin *ways = ways_of(links, mac), *oldest = ways;
+/* What that link knows of the address; NULL: nothing. */
+static struct origin *known_at(struct links *links, int link, uint64_t mac) {
+  struct origin *ways = ways_of(links, link, mac);
   for (int i = 0; i < ORIGIN_WAYS; i++) {
-    if (is_of(&ways[i], mac)) {
-      oldest = &ways[i];
-      break;
-    }
-    if (ways[i].burst < oldest->burst) oldest = &ways[i];
+    if (ways[i].burst != 0 && ways[i].mac == mac) return &ways[i];
   }
-  *oldest = (struct origin){mac, links->bursts, link};
+  return NULL;
+}
+
+/* Whether an address may move from one link to another before its time is over. */
+static bool may_move(const struct link *from, const struct link *to) {
+  bool are_cables = from->mac != NULL && to->mac != NULL;
+  return from->down || from->gone || are_cables;
+}
+
+/* Whether the address is of no other link; that of one whose time is over is forgotten. */
+static bool leaves_others(struct links *links, uint64_t mac, int link, uint64_t now_us) {
+  for (int i = 0; i < links->count; i++) {
+    struct origin *other = i == link ? NULL : known_at(links, i, mac);
+    if (other == NULL) continue;
+    bool is_alive = now_us - other->heard_us < PEER_OWNED_US;
+    if (is_alive && !may_move(&links->each[i], &links->each[link])) return false;
+    other->burst = 0;
+  }
+  return true;
+}
+
+/* Notes over which link that address speaks; the one not heard for longest makes room. False: it
+ * is of another link. */
+static bool hear(struct links *links, uint64_t mac, int link, uint64_t now_us) {
+  struct origin *known = known_at(links, link, mac);
+  if (known == NULL) {
+    if (!leaves_others(links, mac, link, now_us)) return false;
+    known = ways_of(links, link, mac);
+    for (int i = 1; i < ORIGIN_WAYS; i++) {
+      struct origin *way = &ways_of(links, link, mac)[i];
+      if (way->burst < known->burst) known = way;
+    }
+  }
+  *known = (struct origin){mac, links->bursts, now_us};
+  return true;
+}
+
+/* Moves a frame of a burst, and what is told of it, to an earlier place. */
+static void move_frame(uint8_t *packets, int from, int to) {
+  uint8_t *told = packets + HAL_RECEIVED_AT;
+  uint32_t words[2];
+  memcpy(words, told + (size_t)from * sizeof words, sizeof words);
+  memcpy(told + (size_t)to * sizeof words, words, sizeof words);
+  memcpy(receive_place(packets, to), receive_place(packets, from), words[0]);
+}
+
+/* Drops what comes from addresses of other links; returns how many frames are left. */
+static int keep_own(struct links *links, int from, uint8_t *packets, int frames) {
+  uint64_t now_us = link_now_us();
+  int kept = 0;
+  links->bursts++;
+  for (int i = 0; i < frames; i++) {
+    const uint8_t *source = receive_place(packets, i) + 6;
+    bool is_group = (source[0] & 1) != 0;
+    if (!is_group && !hear(links, mac_number(source), from, now_us)) {
+      links->each[from].counters.receive_dropped++;
+      links->each[from].counters.receive_claimed++;
+      continue;
+    }
+    if (kept != i) move_frame(packets, i, kept);
+    kept++;
+  }
+  return kept;
 }
 
 int links_receive(struct links *links, uint8_t *packets) {
@@ -42,23 +97,16 @@ int links_receive(struct links *links, uint8_t *packets) {
     int from = links->next;
     links->next = from + 1 == links->count ? 0 : from + 1;
     int frames = links->each[from].receive(&links->each[from], packets);
-    if (frames == 0) continue;
-    links->bursts++;
-    for (int i = 0; i < frames; i++) {
-      const uint8_t *source = receive_place(packets, i) + 6;
-      if ((source[0] & 1) == 0) hear(links, mac_number(source), from);
-    }
-    return frames;
+    if (frames > 0) frames = keep_own(links, from, packets, frames);
+    if (frames > 0) return frames;
   }
   return 0;
 }
 
 /* The link of that address, or NULL. */
 static struct link *origin_of(struct links *links, const uint8_t *mac) {
-  uint64_t number = mac_number(mac);
-  const struct origin *ways = ways_of(links, number);
-  for (int i = 0; i < ORIGIN_WAYS; i++) {
-    if (is_of(&ways[i], number)) return &links->each[ways[i].link];
+  for (int i = 0; i < links->count; i++) {
+    if (known_at(links, i, mac_number(mac)) != NULL) return &links->each[i];
   }
   return NULL;
 }
@@ -113,6 +161,7 @@ struct link_counters links_sum(const struct links *links) {
     sum.sent += one->sent;
     sum.sent_bytes += one->sent_bytes;
     sum.receive_dropped += one->receive_dropped;
+    sum.receive_claimed += one->receive_claimed;
     sum.send_dropped += one->send_dropped;
   }
   return sum;

@@ -2,8 +2,13 @@
  * All links of a card: one set of regions and queue pairs, reached over several carriers.
  *
  * Invariants:
- * - An answer leaves by the link over which its Ethernet address was heard last. A group, and an
- *   address that nobody was heard from, leave by every link.
+ * - An answer leaves by the link of its Ethernet address. A group, and an address that nobody was
+ *   heard from, leave by every link.
+ * - An address is of the link over which it was first heard, until it was not heard there for
+ *   PEER_OWNED_US, or that link is down. What comes from it over another one meanwhile is dropped
+ *   whole, and counted. Between interfaces it moves at once: cables are switched over, and whose a
+ *   station is on those networks is their switches' affair.
+ * - Each link remembers addresses of its own: no flood over one pushes out those of another.
  * - Frames are never passed from one link to another: a card is no switch.
  * - A burst is of one link, and the links take turns: none waits for another that is busy.
  * - One that is deleted ends the service (`links_gone`), as if it were the only one.
@@ -17,14 +22,13 @@
 
 enum {
   LINKS_MAX = 4,
-  ORIGIN_SETS = 1024, /* of addresses that are remembered, each with so many ways */
+  ORIGIN_SETS = 256, /* of addresses that a link remembers, each with so many ways */
   ORIGIN_WAYS = 4,
 };
 
-/* Where an Ethernet address was heard, and in which burst; 0: nobody's. */
+/* An Ethernet address, when it was heard, and in which burst; 0: nobody's. */
 struct origin {
-  uint64_t mac, burst;
-  int link;
+  uint64_t mac, burst, heard_us;
 };
 
 struct links {
@@ -32,7 +36,7 @@ struct links {
   int count;
   int next; /* which of them is asked first */
   uint64_t bursts;
-  struct origin origins[ORIGIN_SETS][ORIGIN_WAYS];
+  struct origin origins[LINKS_MAX][ORIGIN_SETS][ORIGIN_WAYS];
 };
 
 /* Opens one more, named as `link_open` takes it. False: nothing of it is open. */

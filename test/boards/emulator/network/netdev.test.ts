@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Netdev, openNetdev } from '../../../../boards/emulator/network/netdev.ts'
+import { PEERS_MAX } from '../../../../boards/emulator/network/peers.ts'
 import { EthernetSwitch, type SwitchPort } from '../../../../boards/emulator/network/switch.ts'
 
 const CARD = [2, 0, 0, 0, 0, 2]
@@ -166,10 +167,11 @@ describe('a virtual machine that plugs in', () => {
     machine.socket.write(framed(frameOf(BROADCAST, CARD, 60, 1)))
     machine.socket.write(framed(frameOf(BROADCAST, macOf(1), 60, 2)))
     const other = new Machine(path)
-    await cardHas(2)
+    await cardHas(1)
     other.socket.write(framed(frameOf(CARD, macOf(3), 60, 3)))
-    await cardHas(3)
-    expect(card[2]![20]).toBe(3)
+    await cardHas(2)
+    // What claims to come from the card goes nowhere.
+    expect([card.map((frame) => frame[20]), network.claimed]).toEqual([[2, 3], 1])
   })
 })
 
@@ -270,7 +272,7 @@ describe('the switch', () => {
         (frame) =>
           list.push(frame[20]!),
     )
-    for (const port of ports) network.attach(port)
+    for (const port of ports) network.attach(port, [], PEERS_MAX)
     const mac = (i: number): number[] => [0x52, 0, 0, 0, i >> 8, i & 0xff]
     for (let i = 0; i <= 1024; i++) network.forward(ports[0]!, frameOf(BROADCAST, mac(i), 60, 0))
     got[1]!.length = 0

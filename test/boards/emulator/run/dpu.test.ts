@@ -127,6 +127,29 @@ test('a frame is dropped and counted while the card is off or its ring is full',
   expect([sent.length, dpu.statistics.framesDropped, dpu.isOn]).toEqual([1024, 8, false])
 })
 
+test('without a seed a card draws one, and says it: that gives the same keys again', async () => {
+  const entropyOf = async (seed?: number): Promise<[number, readonly number[]]> => {
+    const dpu = new EmulatedDpu({
+      ...{ nvdimm: new Nvdimm({ bytes: 4096 }), clock: new VirtualClock(), bundle: ECHO },
+      ...{ transmit: () => {}, ...(seed === undefined ? {} : { seed }) },
+    })
+    await dpu.powerOn()
+    const { entropy } = dpu.machine!.facts
+    dpu.powerCut()
+    return [dpu.seed, entropy]
+  }
+  const runs = [await entropyOf(), await entropyOf()]
+  for (const [seed, entropy] of runs) {
+    expect(await entropyOf(seed)).toEqual([seed, entropy])
+    // No bit of the seed is lost.
+    for (const bit of [0, 31, 32, 47]) {
+      const other = Number(BigInt(seed) ^ (1n << BigInt(bit)))
+      expect((await entropyOf(other))[1], `bit ${bit}`).not.toEqual(entropy)
+    }
+  }
+  expect(runs[0]![1]).not.toEqual(runs[1]![1])
+})
+
 test('a power-on is a new machine with fresh entropy: only the part outlives a cut', async () => {
   const { dpu, clock, sent } = await setUp()
   const first = dpu.machine
