@@ -286,6 +286,27 @@ describe('R1-A4: queue pairs', () => {
     for (const taken of others) expect(keep(taken)).toBeGreaterThan(0)
   })
 
+  test.each([
+    ['whoever asks has more than is left, and would get no place', [60, 82, 41], 0, 1, 61_000_000],
+    ['they have fewer than who asks', [112, 10, 51], 2, 1, 61_000_000],
+    ['they have one more than who asks', [1, ...Array(111).fill(2)], 0, -1, 2 * REPEAT_US],
+  ])('others lose none where %s', (_, counts, asks, silent, us) => {
+    const card = new TestCard(1 << 19).format()
+    const region = card.provision()
+    const keep = ({ peer, qp }: Taken): number =>
+      peer.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
+    const peers = counts.map((_count, i) => new Stranger(card, 10 + i))
+    const all = peers.map((peer, i) =>
+      Array.from({ length: counts[i]! }, () => ({ peer, qp: peer.connect() })),
+    )
+    for (const taken of all.flat()) keep(taken)
+    card.pass(us)
+    // One of them is silent, or all are.
+    if (silent >= 0) for (const taken of all.toSpliced(silent, 1).flat()) keep(taken)
+    for (let i = 0; i < 3; i++) expect(() => peers[asks]!.connect()).toThrow('QUEUE_PAIRS_FULL')
+    for (const taken of all.flat()) expect(keep(taken)).toBeGreaterThan(0)
+  })
+
   test('who has few of them keeps them, silent or not', () => {
     const card = new TestCard(1 << 19).format()
     const region = card.provision()

@@ -4,6 +4,8 @@
  */
 
 import { HOST_QUEUE_PAIRS, QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
+import { putU32 } from '../../../firmware/wire/bytes.ts'
+import * as mad from '../../../firmware/wire/management.ts'
 import { Conversation, type Sent, type TestCard, type TestPeer } from '../cards/test-card.ts'
 import { overIpv6, writeIcrc } from '../wire/frames.ts'
 
@@ -28,9 +30,17 @@ export class Stranger extends Conversation {
     this.client = 1000 + last
   }
 
-  override connect(mtu = 4096, domain = 0): TestPeer {
-    return super.connect(mtu, domain, this.client)
+  override connect(mtu = 4096, domain = 0, client: number = this.client): TestPeer {
+    return super.connect(mtu, domain, client)
   }
+}
+
+/** Ends a connection: no source has a queue pair for each of so many clients. */
+export function leave(card: Pick<TestCard, 'must'>, qp: TestPeer): void {
+  card.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
+    putU32(body, mad.DISCONNECT_QP, qp.number)
+    putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
+  })
 }
 
 /** A connection of one of several strangers. */
