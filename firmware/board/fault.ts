@@ -235,7 +235,12 @@ export const FAULTS: readonly FaultRow[] = [
   faultRow('REGION_EXISTS', 'management', 0, 'a region of that name exists with another shape'),
   faultRow('REGIONS_FULL', 'management', 0, 'the region table is full'),
   faultRow('NO_SPACE', 'management', 0, 'not enough space left on the part'),
-  faultRow('QUEUE_PAIRS_FULL', 'management', 0, 'all queue pairs are taken'),
+  faultRow(
+    'QUEUE_PAIRS_FULL',
+    'management',
+    0,
+    'this source holds its share of the queue pairs, or none is left',
+  ),
   faultRow('SERVICES_FULL', 'management', 0, 'no more ports can be published'),
   faultRow(
     'HOST_ONLY',

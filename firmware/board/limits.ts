@@ -93,6 +93,12 @@ export const RESOLUTIONS = 8
 /** Queue pairs that may be open at once. */
 export const QUEUE_PAIRS = 256
 
+/** Of these, those that are kept for our own host, whatever the network holds. */
+export const HOST_QUEUE_PAIRS = 32
+
+/** Who has fewer queue pairs than this takes the place of one that was never used. */
+export const SMALL_SHARE = 16
+
 /** Regions on one part. */
 export const REGIONS = 24
 
@@ -283,6 +289,7 @@ export const SCRUB_CLIENTS = 16
 assert(FRAME_STRIDE_BYTES % LINE_BYTES === 0, 'a frame must start on a line')
 assert(FRAME_BYTES_MAX + FRAME_OFFSET_BYTES <= FRAME_STRIDE_BYTES, 'a frame must fit')
 assert(STAGING_TIMEOUT_US > 8 * REPEAT_US, 'a lost tail must find its message in progress')
+assert(2 * HOST_QUEUE_PAIRS < QUEUE_PAIRS, 'the network must find places beside the host')
 assert(2 * BATCH_ELEMENTS_MAX <= WORKS, 'others must find room beside a batch')
 assert(FETCH_UNITS >= WQE_UNITS_MAX, 'an element must fit into what is fetched')
 assert(BATCH_CHUNK_BYTES >= LINE_BYTES + RECORD_BYTES_MAX, 'a record must fit')

@@ -16,6 +16,7 @@ import { failQueuePair, openPair } from '../burst/staging.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
+import { OWN_LINKS } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   HOLD_CONNECTED,
@@ -77,14 +78,15 @@ const CHECK_US = 1_000_000
 const ACK_TIMEOUT = 17
 
 /**
- * Begins to connect. Null where no queue pair is free, or too many links are in the making: then
- * nothing has begun.
+ * Begins to connect. Null where no queue pair is left for links, or too many links are in the
+ * making: then nothing has begun.
  */
 export function connectTo(state: ConnectContext, target: Target, owner: LinkOwner): Link | null {
   const { resolutions } = state.connections
   const resolution = resolutions.find(({ phase }) => phase === RESOLUTION_FREE)
-  const number = resolution === undefined ? -1 : freeNumber(state)
-  if (resolution === undefined || number < 0) return null
+  if (resolution === undefined) return null
+  const number = freeNumber(state, OWN_LINKS)
+  if (number < 0) return null
   const connection = beginConnection(state, holdPlace(state, number))
   connection.phase = PHASE_LINKING
   const link: Link = {
@@ -102,6 +104,7 @@ function holdPlace(state: RefusalContext, number: number): QueuePair {
   const qp = openOver(state, number, {
     ...{ peerNumber: 1, clientHigh: 0, clientLow: 0, pathMtu: 0, protectionDomain: 0 },
     expectedPsn: (random32(state) & 0xffffff) as Psn,
+    source: OWN_LINKS,
   })
   qp.state = STATE_ERROR
   qp.hold = HOLD_RESTING
@@ -245,6 +248,7 @@ function establish(state: ConnectContext, link: Link): void {
     requesterPsn: rep.startingPsn as Psn,
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     speaksPersist: speaks,
+    source: OWN_LINKS,
   })
   prepareLink(state, link, qp)
   qp.hold = HOLD_CONNECTED

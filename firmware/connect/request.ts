@@ -25,6 +25,7 @@ import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
+import { sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
@@ -69,9 +70,10 @@ export function receiveReq(call: Call): Fault {
     reject(call, req, refused)
     return UNSERVED_CONNECTION
   }
-  const number = freeNumber(state)
+  const source = sourceOf(state, call.packet)
+  const number = freeNumber(state, source)
   if (number < 0) {
-    dismissSilent(state, call.packet)
+    dismissSilent(state, source)
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
     return QUEUE_PAIRS_FULL
   }
@@ -143,6 +145,7 @@ function acceptRequest(
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     speaksPersist: speaks,
     rights: service.rights,
+    source: sourceOf(state, packet),
   })
   prepareTemplate(qp, state.bytes, packet)
   const connection = beginConnection(state, qp)

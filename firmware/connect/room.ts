@@ -1,23 +1,24 @@
 /**
- * Room for new connections when every place is connected.
+ * Room for who may have no more queue pairs, or finds none (transport/places.ts).
  *
- * Invariant: only who was silent for a minute loses a place, or, for a peer that has fewer,
- * who has nothing under way; only when there is no other, and it is told so by DREQ; the number
- * rests like any other. So one packet a minute on each of them does not keep all places (fault
- * N22): a peer that comes finds one within SHARED_SILENCE_US, until all have equally many.
+ * Invariants:
+ * - Only who was silent for a minute loses a place that he holds, to himself or to a source that
+ *   has no more than he has; or, to a source that has fewer, who has nothing under way. It is told
+ *   so by DREQ; the number rests like any other. So one packet a minute on each of them does not
+ *   keep all places (fault N22): a source that comes finds one within SHARED_SILENCE_US, until all
+ *   have equally many.
+ * - Others lose nothing for a source that would get no place by it.
  */
 
 import { QUEUE_PAIRS, REPEAT_US } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import { failQueuePair } from '../burst/staging.ts'
-import { isSamePeer } from '../transport/acknowledge.ts'
-import type { TransportState } from '../transport/context.ts'
+import { isHalfOpen, isNextToGrow, placesOfSources } from '../transport/places.ts'
 import { HOLD_RESTING, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import * as cm from '../wire/cm.ts'
-import type { Packet } from '../wire/packet.ts'
 import type { ConnectContext, Connection } from './context.ts'
 import { sendTo } from './send.ts'
-import { isFromPeer, isLive, PHASE_CONNECTED, putToRest } from './table.ts'
+import { isLive, PHASE_CONNECTED, putToRest } from './table.ts'
 
 /** How long a peer must have been silent to be taken for dead, µs. */
 const SILENCE_US = 60_000_000
@@ -29,58 +30,59 @@ const SILENCE_US = 60_000_000
 const SHARED_SILENCE_US: number = 2 * REPEAT_US
 
 /**
- * Makes room for the sender of that packet where every place is connected: the peer that was silent
- * for longest, and for a while, is told that its connection is over. Who died without a word does
- * not keep others out permanently.
+ * Makes room for that source: of those that may have to go, the one that was silent for longest is
+ * told that its connection is over. Who died without a word does not keep others out permanently,
+ * nor himself. Returns the place where it can be had at once, else -1.
  */
-export function dismissSilent(state: ConnectContext, packet: Packet): void {
-  const { connections } = state
-  const silent = longestSilent(state, null, connections.nowUs - SILENCE_US)
-  const chosen = silent ?? longestSilent(state, packet, connections.nowUs - SHARED_SILENCE_US)
-  if (chosen === null) return
-  const connection = connections.places[chosen.index]!
+export function dismissSilent(state: ConnectContext, source: string): number {
+  const chosen = longestSilent(state, source)
+  if (chosen === null) return -1
+  const connection = state.connections.places[chosen.index]!
+  if (isLive(state, connection)) {
+    dismiss(state, connection)
+    return -1
+  }
   // One that a control call has opened is not told: its client asks again.
-  if (isLive(state, connection)) dismiss(state, connection)
-  else failQueuePair(state, chosen)
+  failQueuePair(state, chosen)
+  return chosen.index
 }
 
 /**
- * The queue pair that was not heard for longest since `heardUs`, or null; where a packet is given,
- * of the peers with more queue pairs than its sender has, and will have.
+ * The queue pair that has to go for that source, or null: of those that were silent for a minute
+ * the one that was not heard for longest, else of those of sources that have more.
  */
-function longestSilent(
-  state: ConnectContext,
-  packet: Packet | null,
-  heardUs: number,
-): QueuePair | null {
+function longestSilent(state: ConnectContext, source: string): QueuePair | null {
   const { places } = state.queuePairs
-  const allowed = packet === null ? 0 : 1 + pairsOf(state, (qp) => isFromPeer(state, qp, packet))
+  const { nowUs } = state.connections
+  const counts = placesOfSources(state.queuePairs)
+  const own = counts.get(source) ?? 0
+  const mayGrow = isNextToGrow(state.queuePairs, source)
   let silent: QueuePair | null = null
-  let sinceUs = heardUs
-  // Most are one peer's, where there is need to choose: it is counted once.
-  let counted: QueuePair | null = null
+  let sinceUs = nowUs - SILENCE_US
+  let shared: QueuePair | null = null
+  let sharedSinceUs = nowUs - SHARED_SILENCE_US
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = places[i]!
-    if (qp === null || !mayDismiss(state, qp) || silentSince(state, qp) > sinceUs) continue
-    if (packet !== null && !(counted !== null && isSamePeer(qp, counted, state.bytes))) {
-      if (pairsOf(state, (other) => isSamePeer(other, qp, state.bytes)) <= allowed) continue
-      counted = qp
+    if (qp === null || !mayDismiss(state, qp)) continue
+    const has = counts.get(qp.source)!
+    if (qp.source !== source && (!mayGrow || has < own)) continue
+    const heardUs = silentSince(state, qp)
+    if (heardUs <= sinceUs) {
+      silent = qp
+      sinceUs = heardUs
     }
-    silent = qp
-    sinceUs = silentSince(state, qp)
+    // It has more than the source has, and will have.
+    if (has > own + 1 && heardUs <= sharedSinceUs) {
+      shared = qp
+      sharedSinceUs = heardUs
+    }
   }
-  return silent
+  return silent ?? shared
 }
 
-/** Open queue pairs of which that holds. */
-function pairsOf(state: TransportState, isOne: (qp: QueuePair) => boolean): number {
-  const isOpen = (qp: QueuePair | null): boolean => qp !== null && qp.state === STATE_OPEN
-  return state.queuePairs.places.filter((qp) => isOpen(qp) && isOne(qp!)).length
-}
-
-/** Is it one that may lose its place: open, not our host's, not just being connected, no link? */
+/** Is it one that may lose its place: in use, not our host's, not just being connected, no link? */
 function mayDismiss(state: ConnectContext, qp: QueuePair): boolean {
-  if (qp.state !== STATE_OPEN || qp.hold === HOLD_RESTING) return false
+  if (qp.state !== STATE_OPEN || qp.hold === HOLD_RESTING || isHalfOpen(qp)) return false
   const connection = state.connections.places[qp.index]!
   if (!isLive(state, connection)) return true
   return connection.phase === PHASE_CONNECTED && connection.link === null

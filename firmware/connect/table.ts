@@ -9,7 +9,9 @@
  * - A message counts for a connection only if both ids are right and it came from the connection's
  *   peer address.
  * - A queue pair that was put to rest is silent, and its number is not used again before
- *   TIME_WAIT_US have passed: what was on its way has died by then.
+ *   TIME_WAIT_US have passed: what was on its way has died by then. One whose peer was never heard
+ *   gives its place away meanwhile, as nothing of it is on its way: places that rest are of peers
+ *   who had our answer, so forged requests fill none.
  */
 
 import type { BoardState } from '../board/context.ts'
@@ -19,11 +21,13 @@ import { failQueuePair } from '../burst/staging.ts'
 import { findRegion } from '../medium/region.ts'
 import { isFromStation } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
+import { isHalfOpen } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
   createQueuePair,
   HOLD_CONNECTED,
+  HOLD_NONE,
   HOLD_RESTING,
   type QueuePair,
   type QueuePairOptions,
@@ -221,12 +225,13 @@ export function confirmConnection(state: ConnectContext, connection: Connection)
   if (region !== null && !announce(state, connection.qp!, region)) putToRest(state, connection)
 }
 
-/** Ends the connection: its queue pair is silent at once, its number rests. */
+/** Ends the connection: its queue pair is silent at once, its number rests if it has to. */
 export function putToRest(state: ConnectContext, connection: Connection): void {
   if (connection.phase === PHASE_RESTING) return
+  const wasHeard = connection.link?.active !== null && !isHalfOpen(connection.qp!)
   connection.phase = PHASE_RESTING
   arm(state, connection, TIME_WAIT_US)
-  connection.qp!.hold = HOLD_RESTING
+  connection.qp!.hold = wasHeard ? HOLD_RESTING : HOLD_NONE
   failQueuePair(state, connection.qp!)
 }
 

@@ -70,6 +70,7 @@ import { isHostPair } from '../respond/host-receive.ts'
 import { beginFrame, endFrame, prepareTemplate, redirect } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
+import { OWN_HOST, sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -78,7 +79,7 @@ import {
   type QueuePair,
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
-import { freeNumber } from '../transport/queue-pair-number.ts'
+import { freeNumber, numberAt } from '../transport/queue-pair-number.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import type { Depths } from '../wire/capability.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
@@ -258,13 +259,14 @@ function handle(call: Call, header: mad.Mad): Fault {
   if (state.refused !== PASS && !ALWAYS.includes(header.attribute)) return NOT_SERVING
   if (!ONCE.includes(header.attribute)) return entry[1](call)
   const answered = packet === null ? state.answeredHost : state.answered
-  const before = answeredBefore(answered, header)
+  const source = packet === null ? OWN_HOST : sourceOf(state, packet)
+  const before = answeredBefore(answered, source, header)
   if (before !== undefined) {
     bytes.set(before.body, to)
     return before.fault
   }
   const fault = entry[1](call)
-  keepAnswer(answered, header, fault, bytes, to)
+  keepAnswer(answered, source, header, fault, bytes, to)
   return fault
 }
 
@@ -475,6 +477,7 @@ function connect(call: Call): Fault {
     expectedPsn: (random32(state) & 0xffffff) as Psn,
     requesterPsn: (u32(bytes, at + mad.CONNECT_CLIENT_PSN) & 0xffffff) as Psn,
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
+    source: sourceOf(state, call.packet),
   }
   let qp = existingPair(
     state,
@@ -484,11 +487,8 @@ function connect(call: Call): Fault {
     options.clientLow,
   )
   if (qp === null) {
-    let number = freeNumber(state)
-    if (number < 0) {
-      dismissSilent(state, call.packet)
-      number = freeNumber(state)
-    }
+    let number = freeNumber(state, options.source)
+    if (number < 0) number = numberAt(state, dismissSilent(state, options.source))
     if (number < 0) return QUEUE_PAIRS_FULL
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
     if (ended !== null) failQueuePair(state, ended)

@@ -30,6 +30,7 @@ import type { HostPair } from '../host/work.ts'
 import { serveReceives } from '../respond/host-receive.ts'
 import { endWatches } from '../status/hearing.ts'
 import type { TransportState } from '../transport/context.ts'
+import { OWN_HOST } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import { closeQueuePair, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
@@ -38,8 +39,8 @@ import { endBatchBurst } from './batch-room.ts'
 import { finishPostings, isPairOpen } from './connected.ts'
 
 /**
- * Reserves a number on the wire for a pair of those queues; -1 if all are taken. The client is
- * whose records the peer sends to this card.
+ * Reserves a number on the wire for a pair of those queues; -1 if the host may have no more. The
+ * client is whose records the peer sends to this card.
  */
 export function openHostPair(
   state: RefusalContext,
@@ -49,7 +50,7 @@ export function openHostPair(
   clientHigh: number,
   clientLow: number,
 ): number {
-  const number = freeNumber(state)
+  const number = freeNumber(state, OWN_HOST)
   if (number < 0) return -1
   const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
   if (ended !== null) failQueuePair(state, ended)
@@ -60,6 +61,7 @@ export function openHostPair(
     pathMtu: PATH_MTU_BYTES_MIN,
     protectionDomain: domain,
     expectedPsn: 0 as Psn,
+    source: OWN_HOST,
   })
   qp.state = STATE_ERROR
   qp.hold = HOLD_RESTING
@@ -118,6 +120,7 @@ export function readyHostPair(state: RefusalContext, number: number, options: Pa
     requesterPsn: options.psn as Psn,
     sendDepth: options.sendDepth,
     speaksPersist: options.incarnation !== 0,
+    source: OWN_HOST,
   })
   // Nobody takes its number before the host has closed it, also when it has failed.
   qp.hold = HOLD_RESTING

@@ -7,8 +7,8 @@
  * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR
  *   NAK, and nothing of them has happened (P2-25).
  * - A peer takes one more only while it holds fewer than are free: one alone has half of them at
- *   the most, each of n has its part of n + 1, and there is always one for a peer that has none,
- *   until as many peers hold one as there are entries (fault N22).
+ *   the most, each of n that take turns has its part of n + 1, and there is one for a peer that has
+ *   none, whatever six others hold (fault N22).
  * - An entry is free again when its message is over, or, where the sender asked to be told
  *   (solicited event), when the confirmation has left.
  * - What belongs to the host goes into the elements of its own receive queue

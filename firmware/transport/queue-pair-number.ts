@@ -14,18 +14,22 @@ import type { BoardState } from '../board/context.ts'
 import { QUEUE_PAIRS } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import type { TransportState } from './context.ts'
-import { freePairPlace } from './queue-pair.ts'
+import { choosePlace } from './places.ts'
 
 /** How many upper sixteen bits there are to draw: the highest fifteen of them, from 1 on. */
 const DRAWN = 0x7ffe
 
-/** A number for a new queue pair, or -1 if no place may be given away. */
-export function freeNumber(state: BoardState & TransportState): number {
-  const { queuePairs, incarnation } = state
-  const word = random32(state)
-  const place = freePairPlace(queuePairs, word & (QUEUE_PAIRS - 1))
+/** A number for a new queue pair of that source (places.ts), or -1 if there is no place for it. */
+export function freeNumber(state: BoardState & TransportState, source: string): number {
+  state.queuePairs.next = random32(state) & (QUEUE_PAIRS - 1)
+  return numberAt(state, choosePlace(state.queuePairs, source))
+}
+
+/** The number of a new queue pair in that place; -1 if there is none. */
+export function numberAt(state: BoardState & TransportState, place: number): number {
   if (place < 0) return -1
-  const drawn = (word >>> 8) % DRAWN
+  const { queuePairs, incarnation } = state
+  const drawn = random32(state) % DRAWN
   let salt = saltOf(drawn, incarnation)
   if (salt === queuePairs.salts[place]) salt = saltOf((drawn + 1) % DRAWN, incarnation)
   queuePairs.salts[place] = salt

@@ -94,6 +94,9 @@ export interface QueuePair extends Party {
   readonly sendDepth: number
   /** The peer knows our operations, and is told of durability by PERSIST_ACK. */
   readonly speaksPersist: boolean
+  /** Who has its place, and after how many others it was opened (places.ts). */
+  readonly source: string
+  opened: number
   /** Whether its place may be given to another before it is closed: HOLD_*. */
   hold: number
   /** When its peer was heard last, µs. */
@@ -349,12 +352,16 @@ export interface QueuePairTable {
   readonly places: (QueuePair | null)[]
   /** Upper sixteen bits of the number that each place had last. */
   readonly salts: Uint16Array
+  /** Where the search for a free place begins (queue-pair-number.ts). */
+  next: number
+  /** Queue pairs that were opened so far. */
+  opened: number
 }
 
 export function createQueuePairTable(): QueuePairTable {
   const places: (QueuePair | null)[] = []
   for (let i = 0; i < QUEUE_PAIRS; i++) places.push(null)
-  return { places, salts: new Uint16Array(QUEUE_PAIRS) }
+  return { places, salts: new Uint16Array(QUEUE_PAIRS), next: 0, opened: 0 }
 }
 
 /** The open queue pair of that number, or null. The low byte is its place in the table. */
@@ -379,29 +386,8 @@ export interface QueuePairOptions {
   readonly speaksPersist?: boolean
   /** Access flags (medium/region.ts) that it has at the most; all of them if absent. */
   readonly rights?: number
-}
-
-/**
- * A place for a new queue pair, looked for from `first` on, or -1. A free place is taken first, then
- * one in the error state, which is silent permanently, then one that never was used: a flood of
- * connections that do nothing keeps nobody out.
- */
-export function freePairPlace(table: QueuePairTable, first: number): number {
-  for (let attempt = 0; attempt < 3; attempt++) {
-    for (let i = 0; i < QUEUE_PAIRS; i++) {
-      const place = (first + i) & (QUEUE_PAIRS - 1)
-      if (mayTake(table.places[place]!, attempt)) return place
-    }
-  }
-  return -1
-}
-
-function mayTake(qp: QueuePair | null, attempt: number): boolean {
-  if (qp === null || attempt === 0) return qp === null
-  if (qp.hold === HOLD_RESTING) return false
-  if (qp.state === STATE_ERROR || attempt === 1) return qp.state === STATE_ERROR
-  if (qp.hold === HOLD_CONNECTED) return false
-  return !qp.used
+  /** Who has its place (places.ts): nobody in particular if absent. */
+  readonly source?: string
 }
 
 /** Opens the queue pair of that number; its place must be free. */
@@ -411,14 +397,15 @@ export function openQueuePair(
   options: QueuePairOptions,
 ): QueuePair {
   const qp = createQueuePair(number & (QUEUE_PAIRS - 1), number, options)
+  qp.opened = table.opened++
   table.places[qp.index] = qp
   return qp
 }
 
-/** Where its rings begin; nothing is held back, and its peer was told of no block. */
+/** Where its rings begin; nothing is held back, its peer was told of no block; in no table yet. */
 const UNUSED = {
   ...{ heldBackPsn: -1, heldBackFirst: 0, kindNext: 0, rememberedNext: 0 },
-  ...{ invalidated: 0, notifiedUs: -Infinity },
+  ...{ invalidated: 0, notifiedUs: -Infinity, opened: 0 },
 } as const
 
 /** Its message in progress goes to no memory, and none has. */
@@ -449,6 +436,7 @@ export function createQueuePair(
     sendDepth: options.sendDepth ?? 0,
     speaksPersist: options.speaksPersist ?? true,
     rights: options.rights ?? ALL_RIGHTS,
+    source: options.source ?? '',
     hold: HOLD_NONE,
     heardUs: 0,
     state: STATE_OPEN,

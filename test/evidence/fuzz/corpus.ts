@@ -15,7 +15,6 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import {
   BATCHES,
   MEMORY_REGIONS,
-  QUEUE_PAIRS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
 } from '../../../firmware/board/limits.ts'
@@ -32,6 +31,7 @@ import { MessageCard } from '../../support/cards/message-card.ts'
 import { placedInPieces, statePieces } from '../../support/cards/pieces.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
 import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
+import { PLACES_ALONE } from '../../support/peers/strangers.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { nop, nopHost } from '../../support/queues/nop-queues.ts'
 import { createCq, destroy, hostOf, register } from '../../support/queues/queue-calls.ts'
@@ -228,7 +228,7 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
   QUEUE_PAIRS_FULL: () => {
     const card = new TestCard(1 << 18).format()
     const region = card.provision()
-    const pairs = Array.from({ length: QUEUE_PAIRS }, () => card.connect())
+    const pairs = Array.from({ length: PLACES_ALONE }, () => card.connect())
     for (const qp of pairs) card.serve(...persistFrames(qp, region, 0, dataOf(8, 1)))
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
       body.set([0, 0, 9, 9, 0, 0, 0, 0, 4, 0], mad.CONNECT_CLIENT_QP)

@@ -41,7 +41,7 @@ import {
 } from '../../../firmware/transport/queue-pair.ts'
 import { FACTS } from '../../support/cards/test-card.ts'
 import * as oracle from '../../support/judges/oracle.ts'
-import { aim, CHOSEN, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
+import { aim, CHOSEN, psnsBesideEnds, WORDS_EACH } from '../../support/judges/psn-ends.ts'
 import { Conversation, type Sent, sentOf } from '../../support/wire/conversation.ts'
 import { isRoce } from '../../support/wire/frames.ts'
 import { Authority, bthOf, GuardedPart } from './guard.ts'
@@ -289,7 +289,8 @@ export class World {
     if (this.twin !== null) return
     const { state } = this
     // A refill is due before the words that are aimed at are used up.
-    while (RANDOM_AT + RANDOM_BYTES - 4 * state.random.next < 8 * CHOSEN) random32(state)
+    while (RANDOM_AT + RANDOM_BYTES - 4 * state.random.next < 4 * WORDS_EACH * CHOSEN)
+      random32(state)
     aim(state.words, state.random.next, psnsBesideEnds(random))
   }
 

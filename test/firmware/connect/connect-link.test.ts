@@ -23,9 +23,14 @@ import { boot } from '../../../firmware/manage/boot.ts'
 import { provision } from '../../../firmware/manage/provision.ts'
 import { KIND_RECORDS } from '../../../firmware/medium/region.ts'
 import { formatPart } from '../../../firmware/medium/superblock.ts'
+import { OWN_HOST } from '../../../firmware/transport/places.ts'
+import type { Psn } from '../../../firmware/transport/psn.ts'
 import {
   closeQueuePair,
   HOLD_CONNECTED,
+  HOLD_NONE,
+  HOLD_RESTING,
+  openQueuePair,
   type QueuePair,
   STATE_ERROR,
   STATE_OPEN,
@@ -35,10 +40,22 @@ import { blankCapability, readCapability } from '../../../firmware/wire/capabili
 import * as cm from '../../../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../../../firmware/wire/management.ts'
 import { FACTS } from '../../support/cards/test-card.ts'
-import { CLIENT, CM_NAMES, idsFrame, reqFrame } from '../../support/wire/cm.ts'
+import { PLACES_OF_NETWORK, sentBy } from '../../support/peers/strangers.ts'
+import { CLIENT, type Client, CM_NAMES, idsFrame, reqFrame } from '../../support/wire/cm.ts'
 import { isRoce, writeIcrc } from '../../support/wire/frames.ts'
 
 const PORT = 7471
+
+/** What a queue pair is opened with that does nothing. */
+const NOBODY = {
+  ...{ peerNumber: 2, clientHigh: 0, clientLow: 0, pathMtu: 1024, protectionDomain: 0 },
+  expectedPsn: 0 as Psn,
+}
+
+/** 10.0.0.last as a GID. */
+function gidOf(last: number): Uint8Array {
+  return new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last])
+}
 
 /** Where the body of a message lies in a frame of IPv4. */
 const BODY_AT = 62 + cm.CM_BODY
@@ -325,10 +342,15 @@ describe('a DPU that connects to a DPU', () => {
     network.pass(100_000)
     const [own] = ends(network)
     own.state = STATE_ERROR
-    for (let i = 1; i <= QUEUE_PAIRS; i++) {
-      const client = { ...CLIENT, localId: i, qpn: 0x1000 + i }
-      network.a.take(reqFrame(client), network.nowUs)
-    }
+    // No other place is left: the host has them all.
+    const { queuePairs } = network.a.state
+    queuePairs.places.forEach((qp, place) => {
+      if (qp !== null) return
+      const { hold } = openQueuePair(queuePairs, place, { ...NOBODY, source: OWN_HOST })
+      expect(hold).toBe(HOLD_NONE)
+      queuePairs.places[place]!.hold = HOLD_RESTING
+    })
+    network.a.take(reqFrame(CLIENT), network.nowUs)
     const heir = network.a.state.queuePairs.places[own.index]!
     expect(heir).not.toBe(own)
     network.a.out.length = 0
@@ -394,12 +416,24 @@ describe('a DPU that connects to a DPU', () => {
     const link = network.connect()
     network.pass(100_000)
     const { qp } = link.connection
-    for (let i = 1; i < QUEUE_PAIRS; i++) {
-      const client = { ...CLIENT, localId: i, qpn: 0x1000 + i }
-      network.a.take(reqFrame(client), network.nowUs)
-      const { localId } = network.a.state.connections.places.find((one) => one.remoteId === i)!
-      network.a.take(idsFrame(client, cm.CM_RTU, localId), network.nowUs)
+    const { places } = network.a.state.connections
+    const ask = (last: number, client: Client): void => {
+      const localGid = gidOf(last)
+      network.a.take(sentBy(reqFrame(client, { localGid }), last), network.nowUs)
     }
+    for (let i = 1, last = 100, refused = 0; refused < 2; i++) {
+      const client = { ...CLIENT, localId: i, qpn: 0x1000 + i }
+      ask(last, client)
+      const made = places.find(({ remoteId }) => remoteId === i)
+      if (made === undefined) {
+        last += 1
+        refused += 1
+        continue
+      }
+      refused = 0
+      network.a.take(sentBy(idsFrame(client, cm.CM_RTU, made.localId), last), network.nowUs)
+    }
+    expect(network.a.queuePairs()).toHaveLength(PLACES_OF_NETWORK)
     network.nowUs += 100e6
     network.a.out.length = 0
     network.a.take(reqFrame(CLIENT), network.nowUs)

@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { QUEUE_PAIRS, STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
+import { STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { attaching, RelayWire, related } from '../../support/cards/relay-wire.ts'
@@ -16,6 +16,7 @@ import {
   type PersistOptions,
   persistFrames,
 } from '../../support/cards/test-card.ts'
+import { takeAllPlaces } from '../../support/peers/strangers.ts'
 import { madFrame, publish } from '../../support/wire/cm.ts'
 import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
@@ -93,9 +94,9 @@ test('X-7: what names no relay, or finds no queue pair, is refused and takes no 
   expect(wire.attach('')).toBe('REQUEST')
   expect(wire.attach('far', 0)).toBe('REQUEST')
   const region = wire.a.provision({ name: 'own' })
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    wire.a.serve(...persistFrames(wire.a.connect(1024, 0, 7), region, 0, dataOf(8, i)))
-  }
+  takeAllPlaces(wire.a, ({ peer, qp }) => {
+    peer.serve(...persistFrames(qp, region, 0, dataOf(8, 1)))
+  })
   expect(wire.attach()).toBe('REGIONS_FULL')
 })
 

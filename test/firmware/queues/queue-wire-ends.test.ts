@@ -10,7 +10,7 @@ import * as el from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
-import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
+import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
@@ -67,12 +67,16 @@ test('P3-26: a message that turns out longer than its element is its sender’s 
 test('P2-25: what comes before any element keeps no room in the queue of an earlier pair', () => {
   const rig = new TwoCards()
   const [, first] = hostToHost(rig)
-  // Only its number on the wire is free.
+  // Places are given round the table: the next one is its own again.
   for (let i = 0; i < QUEUE_PAIRS - 1; i++) {
-    first.host.card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
+    const answer = first.host.card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
       putU32(body, mad.CONNECT_CLIENT_QP, 0x200 + i)
       putU16(body, mad.CONNECT_PATH_MTU, 1024)
       putU32(body, mad.CONNECT_CLIENT_ID_LOW, 100 + i)
+    })
+    first.host.card.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
+      putU32(body, mad.DISCONNECT_QP, u32(answer, mad.CONNECT_QP))
+      putU32(body, mad.DISCONNECT_CLIENT_QP, 0x200 + i)
     })
   }
   first.receive(0, 100)

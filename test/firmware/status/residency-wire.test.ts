@@ -69,6 +69,7 @@ import {
   type TestRegion,
 } from '../../support/cards/test-card.ts'
 import { End, type TwoCards } from '../../support/cards/two-cards.ts'
+import { Stranger, sentBy } from '../../support/peers/strangers.ts'
 import { BASE, type OnDemand, OnDemandHost, payloadOf } from '../../support/residency/on-demand.ts'
 import {
   acknowledgeFrame,
@@ -650,9 +651,13 @@ describe('P5-25: hints load pages', () => {
   test('where everybody who waits has one hint, another is forgotten: an access is heard', () => {
     const one = new Responder([], 4096, 8192)
     const range = { ...one.range, length: 8000 * PAGE_BYTES }
-    const others = Array.from({ length: HINTS }, () => one.card.connect(4096))
+    // More than one source has: they are of two.
+    const peers = [70, 71].map((last) => new Stranger(one.card, last))
+    const others = Array.from({ length: HINTS }, (_, i) => peers[i & 1]!.connect(4096))
     for (let i = 0; i < HINTS; i += 32) {
-      one.card.serve(...others.slice(i, i + 32).map((qp) => hintFrame(qp, range)))
+      one.card.serve(
+        ...others.slice(i, i + 32).map((qp, k) => sentBy(hintFrame(qp, range), 70 + (k & 1))),
+      )
     }
     const its = { ...one.range, address: BASE + 8000 * PAGE_BYTES, length: PAGE_BYTES }
     const sent = one.card.serve(hintFrame(one.qp, its))

@@ -13,11 +13,11 @@ import {
   STAGING_TIMEOUT_US,
 } from '../../../firmware/board/limits.ts'
 import { answerDuplicate } from '../../../firmware/transport/acknowledge.ts'
+import { choosePlace } from '../../../firmware/transport/places.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import {
   createQueuePairTable,
   forgetOld,
-  freePairPlace,
   KIND_READ,
   nextSaved,
   noteKind,
@@ -248,7 +248,7 @@ describe('sequence numbers', () => {
     for (let i = 0; i < QUEUE_PAIRS; i++) openQueuePair(table, i, options)
     for (let half = 0; half < 2; half++) advance(table.places[0]!, blankPacket(), 2 ** 23, true)
     expect(table.places[0]!.expectedPsn).toBe(0xfffff0)
-    expect(freePairPlace(table, 0)).toBe(1)
+    expect(choosePlace(table, 'new')).toBe(1)
   })
 
   const write = (dialogue: Dialogue, psn: number): Uint8Array[] =>

@@ -7,7 +7,6 @@ import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import {
   GATHERING_US,
-  QUEUE_PAIRS,
   RECEIVES,
   REPEAT_US,
   STAGING_BUFFERS,
@@ -26,7 +25,13 @@ import {
   type TestRegion,
 } from '../../support/cards/test-card.ts'
 import { hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
-import { Stranger } from '../../support/peers/strangers.ts'
+import {
+  PLACES_ALONE,
+  PLACES_OF_NETWORK,
+  Stranger,
+  type Taken,
+  takeAllPlaces,
+} from '../../support/peers/strangers.ts'
 import {
   ACK,
   lines,
@@ -245,16 +250,17 @@ describe('R1-A4: queue pairs', () => {
   test('who keeps all of them by a packet now and then makes room for one who has none', () => {
     const card = new TestCard(1 << 19).format()
     const region = card.provision()
-    const greedy = new Stranger(card, 77)
-    const pairs = Array.from({ length: QUEUE_PAIRS }, () => greedy.connect())
-    const keep = (qp: TestPeer): number =>
-      greedy.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
-    for (const qp of pairs) expect(keep(qp)).toBeGreaterThan(0)
+    const keep = ({ peer, qp }: Taken): number =>
+      peer.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
+    const pairs = takeAllPlaces(card, (taken) => expect(keep(taken)).toBeGreaterThan(0))
+    expect(pairs).toHaveLength(PLACES_OF_NETWORK)
+    const greedy = pairs[0]!.peer
+    expect(pairs.filter(({ peer }) => peer === greedy)).toHaveLength(PLACES_ALONE)
     const newcomer = new Stranger(card, 10)
     expect(() => newcomer.connect()).toThrow('QUEUE_PAIRS_FULL')
-    // The greedy one is heard on all but one of them.
+    // They are heard on all but one of them.
     card.pass(2 * REPEAT_US)
-    for (const qp of pairs.slice(1)) keep(qp)
+    for (const taken of pairs.slice(1)) keep(taken)
     const qp = newcomer.connect()
     expect(newcomer.serve(...persistFrames(qp, region, 2, dataOf(8, 2))).length).toBeGreaterThan(0)
     expect(keep(pairs[0]!)).toBe(0)
@@ -267,30 +273,51 @@ describe('R1-A4: queue pairs', () => {
   test('of those of one peer the one that was silent for longest goes, wherever it stands', () => {
     const card = new TestCard(1 << 19).format()
     const region = card.provision()
-    const greedy = new Stranger(card, 77)
-    const pairs = Array.from({ length: QUEUE_PAIRS }, () => greedy.connect())
-    const keep = (qp: TestPeer): number =>
-      greedy.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
-    for (const qp of pairs) keep(qp)
-    const last = pairs.at(-1)!
-    for (const qp of pairs.slice(0, -1)) keep(qp)
+    const keep = ({ peer, qp }: Taken): number =>
+      peer.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
+    const pairs = takeAllPlaces(card, keep)
+    // The last place of the one that has the most.
+    const last = pairs[PLACES_ALONE - 1]!
+    const others = pairs.filter((taken) => taken !== last)
+    for (const taken of others) keep(taken)
     card.pass(2 * REPEAT_US)
     new Stranger(card, 10).connect()
     expect(keep(last)).toBe(0)
-    for (const qp of pairs.slice(0, -1)) expect(keep(qp)).toBeGreaterThan(0)
+    for (const taken of others) expect(keep(taken)).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['whoever asks has more than is left, and would get no place', [60, 82, 41], 0, 1, 61_000_000],
+    ['they have fewer than who asks', [112, 10, 51], 2, 1, 61_000_000],
+    ['they have one more than who asks', [1, ...Array(111).fill(2)], 0, -1, 2 * REPEAT_US],
+  ])('others lose none where %s', (_, counts, asks, silent, us) => {
+    const card = new TestCard(1 << 19).format()
+    const region = card.provision()
+    const keep = ({ peer, qp }: Taken): number =>
+      peer.serve(...persistFrames(qp, region, 1, dataOf(8, 1))).length
+    const peers = counts.map((_count, i) => new Stranger(card, 10 + i))
+    const all = peers.map((peer, i) =>
+      Array.from({ length: counts[i]! }, () => ({ peer, qp: peer.connect() })),
+    )
+    for (const taken of all.flat()) keep(taken)
+    card.pass(us)
+    // One of them is silent, or all are.
+    if (silent >= 0) for (const taken of all.toSpliced(silent, 1).flat()) keep(taken)
+    for (let i = 0; i < 3; i++) expect(() => peers[asks]!.connect()).toThrow('QUEUE_PAIRS_FULL')
+    for (const taken of all.flat()) expect(keep(taken)).toBeGreaterThan(0)
   })
 
   test('who has few of them keeps them, silent or not', () => {
     const card = new TestCard(1 << 19).format()
     const region = card.provision()
-    const peers = Array.from(
-      { length: QUEUE_PAIRS / 2 },
-      (_, i) => new Stranger(card, 10 + (i % 128)),
-    )
-    const pairs = peers.flatMap((peer) =>
-      [peer.connect(), peer.connect()].map((qp) => ({ peer, qp })),
-    )
-    for (const { peer, qp } of pairs) peer.serve(...persistFrames(qp, region, 1, dataOf(8, 1)))
+    const peers = Array.from({ length: PLACES_ALONE }, (_, i) => new Stranger(card, 10 + i))
+    const connect = (peer: Stranger): void => {
+      peer.serve(...persistFrames(peer.connect(), region, 1, dataOf(8, 1)))
+    }
+    // Two each; of the last two places one peer has one only, and so has another.
+    for (const peer of peers.slice(1)) for (let i = 0; i < 2; i++) connect(peer)
+    for (const peer of [peers[0]!, new Stranger(card, 251)]) connect(peer)
+    expect(() => new Stranger(card, 250).connect()).toThrow('QUEUE_PAIRS_FULL')
     card.pass(2 * REPEAT_US)
     // It would have two, as each of them has.
     const newcomer = new Stranger(card, 250)

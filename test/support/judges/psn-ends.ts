@@ -24,13 +24,17 @@ export function psnsBesideEnds(random: Random): number[] {
   })
 }
 
+/** Words that a connection takes: two for the place and the number of its queue pair, a PSN. */
+export const WORDS_EACH = 3
+
 /**
- * The next connections begin at `psns`: of each the word at `first` and on, from which the card
- * takes its queue pair's number, and the word behind that, from which it takes the PSN, have the
- * PSN as their low 24 bits.
+ * The next connections begin at `psns`: the words at `first` and behind it, from which the card
+ * takes what they draw, have a PSN each as their low 24 bits.
  */
 export function aim(words: Int32Array, first: number, psns: readonly number[]): void {
   for (const [i, psn] of psns.entries()) {
-    for (const at of [first + 2 * i, first + 2 * i + 1]) words[at] = (words[at]! & ~0xffffff) | psn
+    for (let at = first + WORDS_EACH * i; at < first + WORDS_EACH * (i + 1); at++) {
+      words[at] = (words[at]! & ~0xffffff) | psn
+    }
   }
 }

@@ -18,6 +18,7 @@ import {
   type TestRegion,
 } from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { leave } from '../../../support/peers/strangers.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import type { Play } from '../killer.ts'
 
@@ -120,10 +121,13 @@ function decayedLine(): string | null {
 function crowd(): string | null {
   const card = new TestCard(PART_BYTES).format()
   const region = card.provision({ slots: 8 })
-  const pairs = Array.from({ length: 134 }, (_, i) => card.connect(4096, 0, 100 + i))
-  for (let i = 0; i < pairs.length; i += 2) {
-    const [one, other] = [pairs[i]!, pairs[i + 1]!]
+  const pairs: TestPeer[] = []
+  for (let i = 0; i < 134; i += 2) {
+    const [one, other] = [card.connect(4096, 0, 100 + i), card.connect(4096, 0, 101 + i)]
+    pairs.push(one, other)
     card.serve(write(one, region, 0, operationOf(i)), write(other, region, 1, operationOf(i + 1)))
+    // No source has a queue pair for each of them: all but the last ones leave.
+    if (i < 134 - 16) for (const qp of [one, other]) leave(card, qp)
   }
   for (let i = pairs.length - 16; i < pairs.length; i++) {
     for (let operation = 1; operation < 12; operation++) {

@@ -35,6 +35,7 @@ import { failFence } from '../../../support/cards/fences.ts'
 import { cutPower, placed, restarted as restartedPlaced } from '../../../support/cards/placed.ts'
 import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { leave } from '../../../support/peers/strangers.ts'
 import { localQueue, play } from '../../../support/queues/local-queue.ts'
 import type { ElementFields } from '../../../support/queues/queue-host.ts'
 import { slotOffset } from '../../../support/wire/requests.ts'
@@ -60,6 +61,9 @@ function opened(): TestCard {
 }
 
 /** The status that a record of that client is answered with. */
+/** Clients from here on are many, and leave again. */
+const CROWD = 1000
+
 function write(
   card: TestCard,
   client: number,
@@ -70,7 +74,9 @@ function write(
   const { slot = 0, repetition = false } = more
   const qp = card.connect(4096, 0, client)
   const frames = persistFrames(qp, card.open(), slot, data, { operation, repetition })
-  return persistAcks(card.serve(...frames))[0]!.status
+  const [said] = persistAcks(card.serve(...frames))
+  if (client >= CROWD) leave(card, qp)
+  return said!.status
 }
 
 function expectHeld(card: TestCard, data: Uint8Array): void {

@@ -41,6 +41,7 @@ import {
 } from '../../../support/cards/placed.ts'
 import { dataOf, persistAcks, persistFrames, TestCard } from '../../../support/cards/test-card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { leave } from '../../../support/peers/strangers.ts'
 import { AGENT_UNITS } from '../../../support/queues/agent-host.ts'
 import { slotOffset } from '../../../support/wire/requests.ts'
 
@@ -60,6 +61,9 @@ interface Written {
 }
 
 /** What a record of that client is answered with; nothing yet, where it waits for a host. */
+/** Clients from here on are many, and leave again. */
+const CROWD = 20
+
 function write(
   card: TestCard,
   client: number,
@@ -69,14 +73,11 @@ function write(
 ) {
   const { slot = 0, wait = 2, repetition = false, region = 'local' } = at
   const options = { operation, repetition, wait }
-  const frames = persistFrames(
-    card.connect(4096, 0, client),
-    card.open(region),
-    slot,
-    data,
-    options,
-  )
-  return persistAcks(card.serve(...frames))[0]?.status
+  const qp = card.connect(4096, 0, client)
+  const frames = persistFrames(qp, card.open(region), slot, data, options)
+  const [said] = persistAcks(card.serve(...frames))
+  if (client >= CROWD) leave(card, qp)
+  return said?.status
 }
 
 function opened(): TestCard {
@@ -196,7 +197,10 @@ test('L3: a place of nobody that takes no store costs nobody else his', () => {
 describe('P2-27, D-6: a repetition waits behind a record of another client', () => {
   /** Its client does so much meanwhile that the table speaks of operation 1 no more. */
   function goOn(card: TestCard): void {
-    for (let operation = 10; operation < 150; operation++) write(card, ONE, operation, FIRST)
+    const qp = card.connect(4096, 0, ONE)
+    for (let operation = 10; operation < 150; operation++) {
+      card.serve(...persistFrames(qp, card.open('local'), 0, FIRST, { operation }))
+    }
     expect(write(card, ONE, 1, FIRST, { repetition: true })).toBe(FORGOTTEN)
   }
 

@@ -42,6 +42,7 @@ import {
   sameBytes,
   TableOracle,
 } from '../../../support/judges/oracle.ts'
+import { leave } from '../../../support/peers/strangers.ts'
 import { frameOf } from '../../../support/wire/frames.ts'
 import type { Setting } from '../../../support/wire/requests.ts'
 
@@ -420,12 +421,21 @@ describe('the table', () => {
 
   test('D-6: the client served longest ago makes room for a new one; the others stay', () => {
     const one = setting()
-    for (let client = 1; client <= CLIENTS; client++) write(of(one, client), 1, client % 8, client)
+    for (let client = 1; client <= CLIENTS; client++) {
+      const its = of(one, client)
+      write(its, 1, client % 8, client)
+      leave(its.card, its.qp)
+    }
     // Client 1 is served again, so that client 2 is the one to go.
     write(of(one, 1), 2, 0, 1)
     write(of(one, CLIENTS + 1), 1, 0, 2)
     const known = (at: Setting, clients: readonly number[]): number[] =>
-      clients.filter((client) => isKnown(of(at, client), 1))
+      clients.filter((client) => {
+        const its = of(at, client)
+        const is = isKnown(its, 1)
+        leave(its.card, its.qp)
+        return is
+      })
     expect(known(one, [1, 2, 3, CLIENTS, CLIENTS + 1])).toEqual([1, 3, CLIENTS, CLIENTS + 1])
     // What was forgotten is judged by the slot as it stands: it is executed.
     expect(write(of(one, 2), 1, 5, 9).status).toBe(0)

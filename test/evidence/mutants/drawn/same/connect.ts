@@ -5,8 +5,8 @@ import type { Equivalent } from './equivalent.ts'
 export const CONNECT: readonly Equivalent[] = [
   {
     at: 'connect/initiate.ts connectTo',
-    line: 'if (resolution === undefined || number < 0) return null',
-    mutant: 'if (resolution === undefined || number < 1) return null',
+    line: 'if (number < 0) return null',
+    mutant: 'if (number < 1) return null',
     because: 'it is -1, or has bits above the place that are never 0',
   },
   {
