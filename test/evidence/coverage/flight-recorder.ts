@@ -20,6 +20,7 @@ import {
   COPY,
   COPY_CLEAN,
   FETCH_ADD,
+  KEYSTREAM,
   LENGTH,
   type Machine,
   OP,
@@ -229,6 +230,7 @@ class Session {
     if (op === COPY || op === COPY_CLEAN)
       this.tell(view.word(command, TO), view.word(command, LENGTH))
     else if (op === CHECK) this.tell(view.word(command, TO), CHECK_CODE_BYTES)
+    else if (op === KEYSTREAM) this.tell(view.word(command, TO), view.word(command, LENGTH))
     else if (op === FETCH_ADD || op === COMPARE_SWAP) {
       this.tell(view.word(command, TO), ATOMIC_BYTES)
       this.tell(view.word(command, AUX), ATOMIC_BYTES)

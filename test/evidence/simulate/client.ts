@@ -241,17 +241,13 @@ export class Client {
     this.call(path)
   }
 
+  /** For a queue pair, and behind it for the keys, which nobody else is told. */
   private call(path: Path): void {
     const { world, index, connection, names } = this
-    const connects = 1 << names.length
-    for (const [i, name] of names.entries()) {
-      if ((this.awaited & (1 << i)) === 0) continue
-      const frame = datagram(path, CALLER + index, i, QUERY_METHOD_GET, OPEN, 0, (body) => {
-        for (let c = 0; c < name.length; c++) body[c] = name.charCodeAt(c)
-      })
-      world.send(this, frame)
+    if ((this.awaited & (1 << names.length)) === 0) {
+      this.callForKeys(path)
+      return
     }
-    if ((this.awaited & connects) === 0) return
     const frame = datagram(
       path,
       CALLER + index,
@@ -266,6 +262,17 @@ export class Client {
       },
     )
     world.send(this, frame)
+  }
+
+  private callForKeys(path: Path): void {
+    const { world, index, names } = this
+    for (const [i, name] of names.entries()) {
+      if ((this.awaited & (1 << i)) === 0) continue
+      const frame = datagram(path, CALLER + index, i, QUERY_METHOD_GET, OPEN, 0, (body) => {
+        for (let c = 0; c < name.length; c++) body[c] = name.charCodeAt(c)
+      })
+      world.send(this, frame)
+    }
   }
 
   /** Posts an operation. The connection must be up. */
@@ -316,10 +323,15 @@ export class Client {
     const transaction = get32(frame, CALL_AT + 12)
     if (frame[CALL_AT + 29] !== 0) return
     if (attribute === OPEN) {
-      this.keys.set(this.names[transaction]!, get32(frame, BODY_AT + 56))
+      const key = get32(frame, BODY_AT + 56)
+      // A card that was started again since knows the queue pair no more, and tells none.
+      if (key === 0) return
+      this.keys.set(this.names[transaction]!, key)
       this.awaited &= ~(1 << transaction)
     } else if (attribute === CONNECT && transaction === connection.peer) {
+      const isFirst = (this.awaited & (1 << this.names.length)) !== 0
       this.awaited &= ~(1 << this.names.length)
+      if (isFirst) this.callForKeys(this.path)
       connection.psn = get32(frame, BODY_AT + 28)
       connection.incarnation = get32(frame, BODY_AT + 32)
       connection.way = this.wayTo(queuePairIn(frame))

@@ -76,7 +76,8 @@ describe('keys', () => {
   test('R1-S1: one that has ended, or failed, is none', () => {
     const card = served()
     const eve = new Stranger(card, 66)
-    for (const end of [disconnect, fail]) {
+    const leave = (who: Stranger, qp: TestPeer): void => who.disconnect(qp)
+    for (const end of [leave, fail]) {
       const qp = eve.connect()
       expect(eve.openAsIs('records').rkey).not.toBe(0)
       end(eve, qp)
@@ -106,13 +107,6 @@ function connectFrame(card: TestCard, peer: number, client: number): Uint8Array 
     putU32(body, mad.CONNECT_CLIENT_QP, peer)
     putU16(body, mad.CONNECT_PATH_MTU, 1024)
     putU32(body, mad.CONNECT_CLIENT_ID_LOW, client)
-  })
-}
-
-function disconnect(who: TestCard | Stranger, qp: TestPeer): void {
-  who.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
-    putU32(body, mad.DISCONNECT_QP, qp.number)
-    putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
   })
 }
 
@@ -152,10 +146,10 @@ describe('connections', () => {
   test('R1-S5: a connection ends where it was made, and nowhere else', () => {
     const card = served()
     const qp = card.connect()
-    for (const eve of [new Stranger(card, 66), new Stranger(card, 66, 6)]) disconnect(eve, qp)
+    for (const eve of [new Stranger(card, 66), new Stranger(card, 66, 6)]) eve.disconnect(qp)
     const frames = persistFrames(qp, card.open(), 0, dataOf(64, 1))
     expect(persistAcks(card.serve(...frames))[0]!.status).toBe(0)
-    disconnect(card, qp)
+    card.disconnect(qp)
     expect(card.serve(...persistFrames(qp, card.open(), 0, dataOf(64, 2)))).toEqual([])
   })
 })

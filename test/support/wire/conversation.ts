@@ -242,11 +242,15 @@ export class Conversation {
       putU16(request, mad.CONNECT_PATH_MTU, 256)
     })
     const opened = this.openAsIs(region.name)
-    this.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (request) => {
-      putU32(request, mad.DISCONNECT_QP, u32(body, mad.CONNECT_QP))
-      putU32(request, mad.DISCONNECT_CLIENT_QP, ASKING_QP)
-    })
+    this.disconnect({ number: u32(body, mad.CONNECT_QP), peer: ASKING_QP })
     return opened
+  }
+
+  disconnect({ number, peer }: Pick<TestPeer, 'number' | 'peer'>): void {
+    this.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (request) => {
+      putU32(request, mad.DISCONNECT_QP, number)
+      putU32(request, mad.DISCONNECT_CLIENT_QP, peer)
+    })
   }
 
   /** Looks at the records of that region from that one on, and repairs; what the answer says. */

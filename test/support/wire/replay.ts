@@ -113,7 +113,10 @@ function movedOn(ask: Ask, card: Conversation, grant: Granted, to: Beginning): G
   let qp = grant.qp
   for (let i = 0; i < TRIES; i++) {
     const other = card.connect(to.pathMtu)
-    if (left(other) < left(qp)) qp = other
+    const isNearer = left(other) < left(qp)
+    // One source has no room for all of them.
+    card.disconnect(isNearer ? qp : other)
+    if (isNearer) qp = other
   }
   let messages = 0
   while (left(qp) > 0) {
