@@ -4,6 +4,7 @@
  */
 
 import { afterEach, expect, test } from 'vitest'
+import { CM_REP, CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { connectTarget } from '../../../host-driver/index.ts'
 import { sentAs } from '../../support/attacks/address.ts'
@@ -18,6 +19,7 @@ import {
 import { cmClient, cmConnect, cmRequest } from '../../support/attacks/cm-station.ts'
 import type { Station } from '../../support/attacks/station.ts'
 import { PATIENT } from '../../support/run/patience.ts'
+import { idsFrame, messagesOf, repOf } from '../../support/wire/cm.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 
 /** More than there are places. */
@@ -70,6 +72,34 @@ onEveryBoard((arena) => {
   afterEach(async () => {
     arena().close()
     await arena().rig.restart('kill')
+  })
+
+  test('R1-S: one machine does not take every queue pair, though it uses each', async () => {
+    const victim = await served(arena())
+    const port = await published(victim.station)
+    const eve = await arena().station()
+    await eve.connect()
+    const notes = await eve.region(NOTES.name)
+    for (let i = 0; i < CONNECTIONS; i++) {
+      const { fault, qp } = await eve.tryConnect()
+      if (fault === 'PASS') await eve.read(qp, notes, 3, 1)
+    }
+    await stays(victim)
+    await othersFind(arena(), port)
+  })
+
+  test('R1-S: nor by RDMA-CM, each connection confirmed', async () => {
+    const victim = await served(arena())
+    const port = await published(victim.station)
+    const eve = await arena().station()
+    for (let i = 0; i < CONNECTIONS; i++) {
+      const client = cmClient(eve)
+      const sent = await eve.ask([cmRequest(client, port, eve.address)])
+      const replies = messagesOf(sent).filter(({ attribute }) => attribute === CM_REP)
+      if (replies.length === 1) await eve.ask([idsFrame(client, CM_RTU, repOf(sent).localId)])
+    }
+    await stays(victim)
+    await othersFind(arena(), port)
   })
 
   test(`R1-S: ${REQUESTS} REQs of as many machines keep nobody out`, async () => {

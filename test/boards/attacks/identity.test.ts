@@ -5,6 +5,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { blankCapability, writeCapability } from '../../../firmware/wire/capability.ts'
 import * as wire from '../../../firmware/wire/cm.ts'
 import {
   blankLibrpma,
@@ -76,6 +77,7 @@ function describeQueuePairs(arena: () => Arena): void {
   test.each<[string, Forged]>([
     ['elsewhere', (_, eve) => eve],
     ['another IPv4 address', ({ mac }, { ip }) => ({ mac, ip })],
+    ['another Ethernet address', ({ ip }, { mac }) => ({ mac, ip })],
     ['the same address over IPv6', overVersion6],
   ])('R1-S: DISCONNECT from %s ends nothing of a client', async (_, forged) => {
     const { station, qp, notes } = await arena().client()
@@ -129,6 +131,12 @@ function describeConnections(arena: () => Arena): void {
     await lives(station, own)
   })
 
+  test('R1-S: nor by one that says its address: numbers of queue pairs are no secret', async () => {
+    const { station, own } = await connected()
+    await (await arena().station()).disconnect(own.qp, station.address)
+    await lives(station, own)
+  })
+
   test('R1-S: DREQ from another address ends no connection, whatever it knows', async () => {
     const { station, own } = await connected()
     const eve = await arena().station()
@@ -136,23 +144,52 @@ function describeConnections(arena: () => Arena): void {
     await lives(station, own)
   })
 
-  test('R1-S: REQ from another address in the name of a client ends nothing of his', async () => {
+  test.each<[string, Forged]>([
+    ['elsewhere', (_, eve) => eve],
+    ['another Ethernet address', ({ ip }, { mac }) => ({ mac, ip })],
+    ['its own address, forged,', (victim) => victim],
+  ])('R1-S: REQ in the name of a client from %s ends nothing of his', async (_, forged) => {
     const { station, own, port } = await connected()
     const eve = await arena().station()
-    for (const client of [
-      cmClient(eve, { qpn: own.client.qpn }),
-      cmClient(eve, { localId: own.client.localId }),
-      own.client,
-    ]) {
+    const source = forged(station.address, eve.address)
+    // Linux counts its queue pairs from 17 on; the GUID follows from the Ethernet address.
+    const sameQp = cmClient(eve, { qpn: own.client.qpn })
+    await eve.ask([cmRequest(sameQp, port, source, guidOf(station.address))], source)
+    await lives(station, own)
+  })
+
+  test('R1-S: nor does one that knows its communication id, from another address', async () => {
+    const { station, own, port } = await connected()
+    const eve = await arena().station()
+    for (const client of [cmClient(eve, { localId: own.client.localId }), own.client]) {
       await eve.ask([cmRequest(client, port, eve.address, guidOf(station.address))])
       await lives(station, own)
     }
+  })
+
+  test('R1-S: nor where it says that this client has started again since', async () => {
+    const { station, own, port } = await connected()
+    const place = placeIn(own)
+    const newer = await cmConnect(station, port, started(1))
+    const eve = await arena().station()
+    const guid = guidOf(station.address)
+    await eve.ask([cmRequest(cmClient(eve), port, eve.address, { ...started(9), ...guid })])
+    await lives(station, newer, place)
+    await lives(station, own)
   })
 }
 
 /** The GUID of a client's card, as everybody can derive it. */
 function guidOf({ mac }: Address): Partial<wire.CmReq> {
   return { guidHigh: wire.guidHigh(mac), guidLow: wire.guidLow(mac) }
+}
+
+/** A capability block of a client in that incarnation. */
+function started(incarnation: number): Partial<wire.CmReq> {
+  const privateData = new Uint8Array(wire.PRIVATE_BYTES_REQ)
+  const block = { ...blankCapability(), features: 1, clientLow: 0x77, incarnation }
+  writeCapability(privateData, wire.IP_CM_USER, block)
+  return { privateData }
 }
 
 function describePorts(arena: () => Arena): void {
@@ -190,6 +227,15 @@ function describePorts(arena: () => Arena): void {
     for (const name of ['', BYTES.name]) {
       expect((await eve.publish(name, port, mad.FORM_NONE)).fault).toBe('PORT_TAKEN')
     }
+    expect(await offered(port)).toBe(rkey)
+  })
+
+  test('R1-S: nor by who sends from the IPv4 address of its publisher alone', async () => {
+    const { owner, port, rkey } = await published()
+    const eve = await arena().station()
+    const source = { mac: eve.address.mac, ip: owner.address.ip }
+    await eve.publish(OTHER.name, port, mad.FORM_LIBRPMA, source).catch(() => {})
+    await eve.publish('', port, mad.FORM_NONE, source).catch(() => {})
     expect(await offered(port)).toBe(rkey)
   })
 

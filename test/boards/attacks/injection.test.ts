@@ -188,4 +188,19 @@ function describeComputed(arena: () => Arena): void {
       await dpu.close()
     }
   })
+
+  test('R1-S: nobody counts the operations of a driver, from 1 or from another one', async () => {
+    const ids: bigint[] = []
+    for (let i = 0; i < 3; i++) {
+      const { dpu } = await driver()
+      const notes = await dpu.openRegion(NOTES.name)
+      ids.push((await notes.persist(14, record(14)).persisted).operationId)
+      await dpu.close()
+    }
+    const far = (one: bigint, other: bigint): boolean => one - other > 99n || other - one > 99n
+    for (const [i, id] of ids.entries()) {
+      expect(far(id, 0n)).toBe(true)
+      expect(ids.slice(0, i).every((other) => far(id, other))).toBe(true)
+    }
+  })
 }
