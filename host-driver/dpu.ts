@@ -273,7 +273,7 @@ export class Dpu {
         await sleep(way, ATTACH_PAUSE_US)
       }
     }
-    const open = await this.use(await learn())
+    const open = await this.use(await learn(), learn)
     open.learn = learn
     return new Region(this.connection, open)
   }
@@ -439,9 +439,17 @@ export class Dpu {
     return new Region(this.connection, await this.use(await asked))
   }
 
-  /** A part that was blank at `connect` gets its queue pair with its first region. */
-  private async use(info: RegionInfo): Promise<OpenRegion> {
+  /**
+   * The region that `asked` tells of. A part that was blank at `connect` gets its queue pair here,
+   * and so does one that knows that of before no more: both told no key, and are asked again.
+   */
+  private async use(asked: RegionInfo, learn = this.learning(asked.name)): Promise<OpenRegion> {
     const { connection } = this
+    let info = asked
+    if (connection.current === null || info.rkey === 0) {
+      await connection.reconnect()
+      info = await learn()
+    }
     let open: OpenRegion | undefined = connection.regions.get(info.name)
     const isOther = open !== undefined && !isSameRegion(info, open.info)
     if (isOther) open!.gone = true
@@ -451,8 +459,11 @@ export class Dpu {
     }
     open.info = info
     open.gone = false
-    if (connection.current === null) await connection.reconnect()
     return open
+  }
+
+  private learning(name: string): () => Promise<RegionInfo> {
+    return () => this.connection.management.open(name, this.domain)
   }
 
   private check(): void {

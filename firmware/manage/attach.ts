@@ -21,7 +21,6 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../board/limits.ts'
-import { random32 } from '../board/random.ts'
 import type { RequestState } from '../burst/context.ts'
 import { openInitiator } from '../burst/open-initiator.ts'
 import type { ConnectState, Link, Target } from '../connect/context.ts'
@@ -29,6 +28,7 @@ import { closeLink, connectTo } from '../connect/initiate.ts'
 import { forgetInvalidated } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
+  drawKey,
   findRegionByName,
   isPair,
   KIND_RECORDS,
@@ -198,7 +198,7 @@ function relayRegionOf(
     flags: geometry.flags,
     placement: PLACEMENT_RELAY,
     ...{ stride: 0, at: 0, base: 0, areaBytes: 0, baseHigh: 0, baseLow: 0, keyAt: 0 },
-    rkey: ((random32(state) << 5) | index) >>> 0,
+    rkey: drawKey(state, index),
     rights: WRITE_PERSIST,
     unsettled: 0,
     repaired: 0,

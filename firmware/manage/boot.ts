@@ -15,7 +15,7 @@ import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../board/fau
 import { HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
 import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../board/limits.ts'
 import { KEY_BYTES, KEYS_AT } from '../board/memory-map.ts'
-import { random32, stir } from '../board/random.ts'
+import { stir } from '../board/random.ts'
 import type { ThroughContext } from '../burst/context.ts'
 import { resetLanes } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
@@ -36,6 +36,7 @@ import type { MemoryState } from '../medium/context.ts'
 import type { Intent } from '../medium/lane.ts'
 import {
   BYTES_BASE_HIGH,
+  drawKey,
   findRegionById,
   HOST_DATA_AT,
   KIND_RECORDS,
@@ -245,7 +246,7 @@ export function installRegion(state: PartContext, index: number): Region {
   const from = entryKeyAt(index)
   const key = superblock.bytes.subarray(from, from + KEY_BYTES)
   const region = regionOfEntry(state, index, readEntry(superblock, index), key)
-  region.rkey = ((random32(state) << 5) | index) >>> 0
+  region.rkey = drawKey(state, index)
   deriveUnsettled(superblock, commit.unsettled, region)
   regions.places[index] = region
   return region

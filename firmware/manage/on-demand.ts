@@ -25,13 +25,13 @@ import {
 import { SPACE_BYTES } from '../board/hal.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
-import { random32 } from '../board/random.ts'
 import type { ResidencyState } from '../burst/context.ts'
 import { forgetInvalidated } from '../engine/locate.ts'
 import type { HostState } from '../host/host-state.ts'
 import { isHostRange } from '../host/ranges.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
+  drawKey,
   findRegion,
   findRegionByName,
   KIND_ON_DEMAND,
@@ -128,7 +128,7 @@ function onDemandRegionOf(state: BoardState, index: number, name: string, shape:
     baseHigh: shape.baseHigh,
     baseLow: shape.baseLow,
     keyAt: ZEROS_AT,
-    rkey: ((random32(state) << 5) | index) >>> 0,
+    rkey: drawKey(state, index),
     rights: shape.rights,
     unsettled: 0,
     repaired: 0,

@@ -10,9 +10,11 @@
  * - Bounds are judged in the form `offset <= length - count` on differences that cannot overflow.
  */
 
+import type { BoardState } from '../board/context.ts'
 import { type Fault, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../board/fault.ts'
 import { HOST_SPACE, NVDIMM_SPACE } from '../board/hal.ts'
 import { LINE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
 
 /** A region of slots, each of which holds one record in several copies. */
 export const KIND_RECORDS = 0
@@ -205,6 +207,12 @@ export function placedAt(placement: number, at: number): number {
 /** Address of copy `copy` of slot `slot`. */
 export function slotAddress(region: Region, copy: number, slot: number): number {
   return region.base + copy * region.areaBytes + slot * region.stride
+}
+
+/** A key for the region at that place of the table, never 0: all that is not the place is drawn. */
+export function drawKey(state: BoardState, index: number): number {
+  const drawn = random32(state) << 5
+  return ((drawn === 0 ? 1 << 5 : drawn) | index) >>> 0
 }
 
 /** The region that a key names, or null. */

@@ -1,8 +1,9 @@
 /**
  * One end of a wire: frames in and out, judged, counted and captured.
  *
- * Invariant: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
- * and reaches nobody; frames are handed on one at a time, also when handling one brings the next.
+ * Invariant: a frame that is not whole (form, ICRC), not for us or not from our peer is dropped and
+ * counted, and reaches nobody; frames are handed on one at a time, also when handling one brings
+ * the next.
  */
 
 import { icrcGood } from '../../boards/software/icrc.ts'
@@ -11,7 +12,7 @@ import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../../firmware/wire/cm.ts'
 import { blankDeth, DETH_BYTES, writeDeth } from '../../firmware/wire/deth.ts'
-import { IPV4_DESTINATION } from '../../firmware/wire/ipv4.ts'
+import { IPV4_DESTINATION, IPV4_SOURCE } from '../../firmware/wire/ipv4.ts'
 import { MAD_BYTES, MANAGEMENT_QP } from '../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
@@ -40,6 +41,7 @@ export class Session implements DatagramWay {
   private busy = false
   private psn = 0
   private readonly address: number
+  private readonly peerAddress: number
 
   constructor(wire: Wire, own: Endpoint, peer: Endpoint, capture?: PcapWriter) {
     this.wire = wire
@@ -47,6 +49,7 @@ export class Session implements DatagramWay {
     this.peer = peer
     this.capture = capture
     this.address = u32(Uint8Array.from(own.ipv4), 0)
+    this.peerAddress = u32(Uint8Array.from(peer.ipv4), 0)
     wire.onFrame((frame) => this.receive(frame))
   }
 
@@ -147,6 +150,7 @@ export class Session implements DatagramWay {
   private forUs(frame: Uint8Array): boolean {
     const { packet } = this
     if (packet.ipVersion !== 4 || !icrcGood(frame, 0, frame.length)) return false
+    if (u32(frame, packet.ipAt + IPV4_SOURCE) !== this.peerAddress) return false
     return u32(frame, packet.ipAt + IPV4_DESTINATION) === this.address
   }
 }

@@ -22,6 +22,8 @@
  *   repetition, which is acknowledged when there are as many.
  * - A region that has ended stays ended, also where another has its name: no record of it is stored
  *   there, and the other regions go on.
+ * - Keys are asked for behind the new connection, as they are told to nobody else; a part that was
+ *   started again meanwhile knows it no more, and tells none.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
  */
 
@@ -134,11 +136,10 @@ export class Reconnection {
       if (!this.hasLearnt) connection.pathMtu.learn(old)
       this.hasLearnt = true
     }
-    for (const region of connection.regions.values()) await this.learn(region)
     const queuePair = await connection.open()
     try {
-      // The keys were learnt from the part before it was started again.
       if (queuePair.granted.incarnation !== part.incarnation) throw startedAgain()
+      for (const region of connection.regions.values()) await this.learn(region)
       await this.ask(queuePair, part.state === 'serving')
       if (connection.closed !== null) throw connection.closed
       connection.use(queuePair)
@@ -159,6 +160,8 @@ export class Reconnection {
     const { management } = this.connection
     try {
       const info = await (region.learn?.() ?? management.open(name, protectionDomain))
+      // Keys are told to a connection: the part knows the new one no more.
+      if (info.rkey === 0) throw startedAgain()
       region.gone = region.learn === undefined && !isSameRegion(info, region.info)
       if (!region.gone) region.info = info
     } catch (error) {

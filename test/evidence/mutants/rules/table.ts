@@ -180,7 +180,7 @@ const PAGES: readonly Mutant[] = [
     id: 'key-not-drawn',
     rule: 'N9, N15: a key is drawn again at every power-on',
     file: 'firmware/manage/boot.ts',
-    find: 'region.rkey = ((random32(state) << 5) | index) >>> 0',
+    find: 'region.rkey = drawKey(state, index)',
     replace: 'region.rkey = ((0x123456 << 5) | index) >>> 0',
     killer: directed('the life before'),
   },
