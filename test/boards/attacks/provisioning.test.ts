@@ -8,11 +8,11 @@ import { asksFor, callOf } from '../../support/wire/conversation.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 
 /** A part that is large for what it is asked, bytes. */
-const PART_BYTES = 64 << 20
+const PART_BYTES = 16 << 20
 /** READs that are answered while the region is made, at least. */
 const ANSWERED = 3
 
-const HUGE = { name: 'huge', slots: 200_000, capacity: 64, copies: 2 }
+const HUGE = { name: 'huge', slots: 40_000, capacity: 64, copies: 2 }
 
 /** What the board is at: 0 nothing. */
 async function workOf(station: Station): Promise<number> {
