@@ -262,7 +262,7 @@ export function runAlone(
   length: number,
 ): number {
   const { machine, words, alone } = list
-  alone.set(words.subarray(0, COMMAND_WORDS))
+  for (let i = 0; i < COMMAND_WORDS; i++) alone[i] = words[i]!
   words.fill(0, 0, COMMAND_WORDS)
   words[OP] = op
   words[FROM] = from

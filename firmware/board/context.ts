@@ -11,7 +11,6 @@
 import type { CommandList } from './command-list.ts'
 import type { Fault } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
-import type { Random } from './random.ts'
 
 export interface BoardState {
   readonly machine: Machine
@@ -28,7 +27,8 @@ export interface BoardState {
   readonly macHead: number
   readonly macTail: number
   readonly ipv4: number
-  readonly random: Random
+  /** Where the next word lies that the generator gives (random.ts): a word of packet memory. */
+  readonly random: { next: number }
   /** Time of the burst, µs; the rest of it is that of connect/. */
   readonly connections: { nowUs: number }
   /** A slice was done in this call of the board; the rest of it is that of manage/. */

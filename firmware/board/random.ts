@@ -23,13 +23,8 @@ const KEY_WORD = RANDOM_AT / 4
 const FIRST_WORD = KEY_WORD + KEY_WORDS
 const END_WORD = KEY_WORD + RANDOM_BYTES / 4
 
-/** Where the next word lies that nobody was given. */
-export interface Random {
-  next: number
-}
-
 /** Begins with the board's entropy, eight words of 32 bits, as the key. */
-export function seedRandom(words: Int32Array, entropy: readonly number[]): Random {
+export function seedRandom(words: Int32Array, entropy: readonly number[]): BoardState['random'] {
   assert(
     entropy.some((word) => word !== 0),
     'a board has entropy',

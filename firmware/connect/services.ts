@@ -93,8 +93,8 @@ export function publish(
   const { services } = state.connections
   if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
   const taken = services.find((service) => service.port === port)
-  if (taken !== undefined && !mayChange(state, taken, packet)) {
-    return isSame(taken, publication) ? PASS : PORT_TAKEN
+  if (taken !== undefined && !mayRepublish(state, taken, packet)) {
+    return isRepublished(taken, publication) ? PASS : PORT_TAKEN
   }
   if (form === FORM_NONE) {
     if (taken !== undefined) taken.port = 0
@@ -111,24 +111,24 @@ export function publish(
   service.port = port
   service.regionId = region.id
   service.form = form
-  service.rights = rightsOf(publication)
+  service.rights = grantedRights(publication)
   writeOwner(service.owner, state.bytes, packet)
   return PASS
 }
 
-function rightsOf({ rights, region }: Publication): number {
+function grantedRights({ rights, region }: Publication): number {
   return rights === 0 ? region!.rights : rights
 }
 
 /** Asks it for what the port publishes already? Then it may be a repetition. */
-function isSame(service: Service, publication: Publication): boolean {
+function isRepublished(service: Service, publication: Publication): boolean {
   const { region, form } = publication
   if (region === null || service.regionId !== region.id || service.form !== form) return false
-  return service.rights === rightsOf(publication)
+  return service.rights === grantedRights(publication)
 }
 
 /** May who sent that packet say what the port publishes? */
-function mayChange(
+function mayRepublish(
   state: BoardState & MemoryState,
   service: Service,
   packet: Packet | null,

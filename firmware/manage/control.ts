@@ -67,11 +67,11 @@ import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.t
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
 import {
-  answerTo,
   beginFrame,
   endFrame,
   isFromStation,
   prepareTemplate,
+  redirect,
 } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
@@ -177,7 +177,7 @@ const ONCE = [
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
-/** Attributes whose answers tell keys: to a connection, and where that goes (R1-S). */
+/** Attributes whose answers tell keys: to a connection, and where that goes (R1-S1). */
 const TELLING = [
   ...[mad.ATTRIBUTE_PROVISION, mad.ATTRIBUTE_OPEN, mad.ATTRIBUTE_REGION, mad.ATTRIBUTE_SETTLE],
   ...[mad.ATTRIBUTE_PUBLISH, mad.ATTRIBUTE_ATTACH],
@@ -201,7 +201,7 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   prepareTemplate(qp, bytes, waiting.packet)
   const tells = TELLING.includes(header.attribute)
   const peer = tells ? connectedPeer(state, waiting.packet) : null
-  if (peer !== null) answerTo(qp, peer, bytes)
+  if (peer !== null) redirect(qp, peer, bytes)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })

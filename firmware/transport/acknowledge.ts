@@ -211,7 +211,7 @@ export function isFromStation(qp: QueuePair, packet: Packet, bytes: Uint8Array):
 }
 
 /** Answers of `qp` go to the Ethernet address to which those of `peer` go. */
-export function answerTo(qp: QueuePair, peer: QueuePair, bytes: Uint8Array): void {
+export function redirect(qp: QueuePair, peer: QueuePair, bytes: Uint8Array): void {
   const from = peer.templateAt + ETH_DESTINATION
   bytes.copyWithin(qp.templateAt + ETH_DESTINATION, from, from + MAC_BYTES)
 }

@@ -14,7 +14,7 @@ import type { BoardState } from '../board/context.ts'
 import { QUEUE_PAIRS } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import type { TransportState } from './context.ts'
-import { freePlace } from './queue-pair.ts'
+import { freePairPlace } from './queue-pair.ts'
 
 /** How many upper sixteen bits there are to draw: the highest fifteen of them, from 1 on. */
 const DRAWN = 0x7ffe
@@ -23,7 +23,7 @@ const DRAWN = 0x7ffe
 export function freeNumber(state: BoardState & TransportState): number {
   const { queuePairs, incarnation } = state
   const word = random32(state)
-  const place = freePlace(queuePairs, word & (QUEUE_PAIRS - 1))
+  const place = freePairPlace(queuePairs, word & (QUEUE_PAIRS - 1))
   if (place < 0) return -1
   const drawn = (word >>> 8) % DRAWN
   let salt = saltOf(drawn, incarnation)

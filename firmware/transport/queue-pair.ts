@@ -386,7 +386,7 @@ export interface QueuePairOptions {
  * one in the error state, which is silent permanently, then one that never was used: a flood of
  * connections that do nothing keeps nobody out.
  */
-export function freePlace(table: QueuePairTable, first: number): number {
+export function freePairPlace(table: QueuePairTable, first: number): number {
   for (let attempt = 0; attempt < 3; attempt++) {
     for (let i = 0; i < QUEUE_PAIRS; i++) {
       const place = (first + i) & (QUEUE_PAIRS - 1)

@@ -1,4 +1,4 @@
-/** What comes from another address than the card's is nothing that the card has said (R1-S). */
+/** What comes from another address than the card's is nothing that the card has said (R1-S3). */
 
 import { afterEach, expect, test } from 'vitest'
 import type { Wire } from '../../../host-driver/base/wire.ts'
@@ -57,7 +57,7 @@ async function client(network: Network): Promise<Dpu> {
   return dpu
 }
 
-test('R1-S: refusals that another machine sends in the name of nobody are dropped', async () => {
+test('R1-S3: refusals that another machine sends in the name of nobody are dropped', async () => {
   const network = new Network({ seed: 1 })
   network.clock.start()
   open.push(() => network.clock.stop())

@@ -70,7 +70,7 @@ export function regionCount(part: Nvdimm): number {
  * The incarnation that the next start finds: of the page of the superblock that can be read, and is
  * later. One that is torn is taken for whole; who asks can bear that.
  */
-export function incarnationOf(part: Nvdimm): number {
+function incarnationOf(part: Nvdimm): number {
   return part.liveWords[INCARNATION_WORD + countingPage(part)]! >>> 0
 }
 

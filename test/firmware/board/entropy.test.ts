@@ -180,7 +180,7 @@ describe('the generator', () => {
     )
   })
 
-  test('R1-S: no word that was given, and no key of before, is left in its memory', () => {
+  test('R1-S2: no word that was given, and no key of before, is left in its memory', () => {
     const state = blankState()
     const given: number[] = []
     const words = (RANDOM_BYTES - RANDOM_KEY_BYTES) / 4
@@ -195,7 +195,7 @@ describe('the generator', () => {
     expect(new Set(given).size).toBe(given.length)
   })
 
-  test('R1-S: it is the stream of RFC 8439, whatever stands in the list', () => {
+  test('R1-S2: it is the stream of RFC 8439, whatever stands in the list', () => {
     const state = blankState()
     const key = Uint8Array.from({ length: RANDOM_KEY_BYTES }, (_, i) => 7 * i + 1)
     state.bytes.set(key, RANDOM_AT)

@@ -80,6 +80,7 @@ describe('registering', () => {
     expect(region.place).toBe(REGIONS)
     expect(region.rkey & 31).toBe(REGIONS)
     const named = (body: Uint8Array): void => body.set(new TextEncoder().encode('heap'))
+    card.connect()
     const asked = [
       card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, named),
       card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION, undefined, region.place),

@@ -1,6 +1,6 @@
 /**
  * What control calls tell, and let be done, depends on where they come from: keys, connections of
- * others, ports of others (R1-S). A stranger here is another machine, or one that forges addresses.
+ * others, ports of others (R1-S1, R1-S4, R1-S5). A stranger here is another machine, or one that forges addresses.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -49,7 +49,7 @@ function openFrame(card: TestCard, name: string): Uint8Array {
 }
 
 describe('keys', () => {
-  test('R1-S: a datagram is told of a region, and no key of it; a connection is', () => {
+  test('R1-S1: a datagram is told of a region, and no key of it; a connection is', () => {
     const card = served()
     const { rkey, key } = card.open()
     for (const eve of [new Stranger(card, 66), new Stranger(card, 66, 6)]) {
@@ -66,14 +66,14 @@ describe('keys', () => {
     }
   })
 
-  test('R1-S: the connection of somebody else is none', () => {
+  test('R1-S1: the connection of somebody else is none', () => {
     const card = served()
     card.connect()
     expect(new Stranger(card, 66).openAsIs('records').rkey).toBe(0)
     expect(card.openAsIs('records').rkey).not.toBe(0)
   })
 
-  test('R1-S: one that has ended, or failed, is none', () => {
+  test('R1-S1: one that has ended, or failed, is none', () => {
     const card = served()
     const eve = new Stranger(card, 66)
     for (const end of [disconnect, fail]) {
@@ -84,7 +84,7 @@ describe('keys', () => {
     }
   })
 
-  test('R1-S: whoever forges the address of a client is not answered: the client is', () => {
+  test('R1-S1: whoever forges the address of a client is not answered: the client is', () => {
     const card = served()
     card.connect()
     card.serve(openFrame(card, 'records'))
@@ -122,7 +122,7 @@ function fail(who: TestCard | Stranger, qp: TestPeer): void {
 }
 
 describe('connections', () => {
-  test('R1-S: nobody is told the numbers of a connection that he has not made', () => {
+  test('R1-S5: nobody is told the numbers of a connection that he has not made', () => {
     const card = served()
     const qp = card.connect(1024, 0, 0)
     const told = (frame: Uint8Array): { number: number; psn: number } => {
@@ -149,7 +149,7 @@ describe('connections', () => {
     expect(acks[0]!.status).toBe(0)
   })
 
-  test('R1-S: a connection ends where it was made, and nowhere else', () => {
+  test('R1-S5: a connection ends where it was made, and nowhere else', () => {
     const card = served()
     const qp = card.connect()
     for (const eve of [new Stranger(card, 66), new Stranger(card, 66, 6)]) disconnect(eve, qp)
@@ -173,7 +173,7 @@ describe('ports', () => {
     who.manage(mad.METHOD_SET, mad.ATTRIBUTE_PUBLISH, fill).fault
   const withdraw = publish('', mad.FORM_NONE)
 
-  test('R1-S: nobody else points a port elsewhere, or ends what it publishes', () => {
+  test('R1-S4: nobody else points a port elsewhere, or ends what it publishes', () => {
     const card = served()
     expect(ask(card, publish('records'))).toBe('PASS')
     for (const eve of [new Stranger(card, 66), new Stranger(card, 66, 6)]) {
@@ -191,7 +191,7 @@ describe('ports', () => {
     expect(ask(card, publish('bytes'))).toBe('PORT_TAKEN')
   })
 
-  test('R1-S: the port of a region that is no more is free', () => {
+  test('R1-S4: the port of a region that is no more is free', () => {
     const card = served()
     expect(ask(card, publish('records'))).toBe('PASS')
     card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {

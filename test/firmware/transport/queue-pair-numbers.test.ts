@@ -10,7 +10,7 @@ import type { State } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import {
   createQueuePairTable,
-  freePlace,
+  freePairPlace,
   HOLD_CONNECTED,
   HOLD_NONE,
   HOLD_RESTING,
@@ -61,7 +61,7 @@ test('the next place round the table that is free, else in error, else never use
       const best = Math.min(Infinity, ...places.map(rankOf))
       const alike = places.flatMap((place, i) => (rankOf(place) === best ? [i] : []))
       const wanted = alike.find((i) => i >= next) ?? alike[0]
-      expect(freePlace(table, next)).toBe(best === Infinity ? -1 : wanted!)
+      expect(freePairPlace(table, next)).toBe(best === Infinity ? -1 : wanted!)
     }),
     { seed: SEED },
   )
@@ -87,7 +87,7 @@ function stateOf(incarnation: number): { state: State; give: (word: number) => v
   return { state, give }
 }
 
-test('R1-S: fifteen bits of a number are drawn, and none is anything reserved', () => {
+test('R1-S2: fifteen bits of a number are drawn, and none is anything reserved', () => {
   const seen = new Set<number>()
   const { state, give } = stateOf(1)
   put(state.queuePairs, [null], TAKEN)
@@ -122,7 +122,7 @@ test('X-3: a number is not that of its place before, nor of the incarnation befo
   )
 })
 
-test('R1-S: which of the free places is taken is drawn', () => {
+test('R1-S2: which of the free places is taken is drawn', () => {
   const { state, give } = stateOf(1)
   put(state.queuePairs, [], null)
   for (let place = 0; place < QUEUE_PAIRS; place++) {

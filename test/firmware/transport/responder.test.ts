@@ -17,7 +17,7 @@ import type { Psn } from '../../../firmware/transport/psn.ts'
 import {
   createQueuePairTable,
   forgetOld,
-  freePlace,
+  freePairPlace,
   KIND_READ,
   nextSaved,
   noteKind,
@@ -248,7 +248,7 @@ describe('sequence numbers', () => {
     for (let i = 0; i < QUEUE_PAIRS; i++) openQueuePair(table, i, options)
     for (let half = 0; half < 2; half++) advance(table.places[0]!, blankPacket(), 2 ** 23, true)
     expect(table.places[0]!.expectedPsn).toBe(0xfffff0)
-    expect(freePlace(table, 0)).toBe(1)
+    expect(freePairPlace(table, 0)).toBe(1)
   })
 
   const write = (dialogue: Dialogue, psn: number): Uint8Array[] =>

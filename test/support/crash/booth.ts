@@ -79,24 +79,30 @@ const MTU = 4096
 /** The clients that an actor plays, and that ask a rebooted card what became of their writes. */
 const CLIENTS_ASKING = [7, 8]
 
-/** What every rebooted card is asked: its state, its report, the region, and connections. */
-const GREETING: readonly Uint8Array[] = [
+/** What every rebooted card is asked first: its state, and its report. */
+const QUESTIONS: readonly Uint8Array[] = [
   callFrame(mad.ATTRIBUTE_STATUS, mad.METHOD_GET),
   callFrame(mad.ATTRIBUTE_REPORT, mad.METHOD_GET),
-  callFrame(mad.ATTRIBUTE_OPEN, mad.METHOD_GET, (body) => {
-    body.set(Buffer.from(REGION), mad.REGION_NAME)
-  }),
-  ...CLIENTS_ASKING.map((client, i) =>
-    callFrame(mad.ATTRIBUTE_CONNECT, mad.METHOD_SET, (body) => {
-      putU32(body, mad.CONNECT_CLIENT_QP, CLIENT_QP + i)
-      putU16(body, mad.CONNECT_PATH_MTU, MTU)
-      putU32(body, mad.CONNECT_CLIENT_ID_LOW, client)
-    }),
-  ),
 ]
 
-/** Frames of the greeting before the connections. */
-const GREETING_LEAST: number = GREETING.length - CLIENTS_ASKING.length
+const CONNECTS: readonly Uint8Array[] = CLIENTS_ASKING.map((client, i) =>
+  callFrame(mad.ATTRIBUTE_CONNECT, mad.METHOD_SET, (body) => {
+    putU32(body, mad.CONNECT_CLIENT_QP, CLIENT_QP + i)
+    putU16(body, mad.CONNECT_PATH_MTU, MTU)
+    putU32(body, mad.CONNECT_CLIENT_ID_LOW, client)
+  }),
+)
+
+const OPEN: Uint8Array = callFrame(mad.ATTRIBUTE_OPEN, mad.METHOD_GET, (body) => {
+  body.set(Buffer.from(REGION), mad.REGION_NAME)
+})
+
+/** All of it, by how many clients connect; the region comes last, as only they are told its key. */
+const GREETINGS: readonly (readonly Uint8Array[])[] = [0, ...CLIENTS_ASKING].map((_, clients) => [
+  ...QUESTIONS,
+  ...CONNECTS.slice(0, clients),
+  OPEN,
+])
 
 /** What is known of a card that started. */
 export interface Started {
@@ -163,7 +169,7 @@ export class Booth {
         firmware.serve(frames.length, 10)
         return sent.map(sentOf)
       }
-      const greeting = greetingOf(serve(GREETING.slice(0, GREETING_LEAST + this.clients)))
+      const greeting = greetingOf(serve(GREETINGS[this.clients]!))
       const psns = greeting.pairs.map(({ psn }) => psn)
       const nextPsn = (pair: number): number => {
         const psn = psns[pair]!

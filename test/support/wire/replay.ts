@@ -95,10 +95,11 @@ export function grantedOn(
   name: string,
   length: number,
 ): Granted {
+  const qp = card.connect(pathMtu)
   const { fault, body } = card.tryProvision({ name, kind: KIND_BYTES, length })
   if (fault !== 'PASS') throw new Error(`the region was not made: ${fault}`)
   return {
-    qp: card.connect(pathMtu),
+    qp,
     rkey: regionOf(body).rkey,
     baseHigh: u32(body, REGION_BASE_HIGH),
     baseLow: u32(body, REGION_BASE_LOW),
