@@ -8,6 +8,7 @@ import { NEWER } from './rules/newer.ts'
 import { RECOVERY_RULES } from './rules/recovery.ts'
 import { REQUESTER } from './rules/requester.ts'
 import { SERVE } from './rules/serve.ts'
+import { STRANGER_RULES } from './rules/strangers.ts'
 import { TABLE } from './rules/table.ts'
 import { TRANSPORT } from './rules/transport.ts'
 
@@ -21,4 +22,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...HOST,
   ...NEWER,
   ...REQUESTER,
+  ...STRANGER_RULES,
 ]

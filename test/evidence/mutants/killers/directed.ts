@@ -12,6 +12,7 @@ import { QUEUES } from '../plays/queues.ts'
 import { SETTLED } from '../plays/settle.ts'
 import { SICK } from '../plays/sick.ts'
 import { STARTS } from '../plays/starts.ts'
+import { STRANGERS } from '../plays/strangers.ts'
 import { TABLE_PLAYS } from '../plays/table.ts'
 
 const PLAYS: Readonly<Record<string, Play>> = {
@@ -28,6 +29,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...QUEUES,
   ...HOSTS,
   ...SETTLED,
+  ...STRANGERS,
 }
 
 export const play: Play = (argument) => {
