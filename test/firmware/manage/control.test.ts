@@ -274,6 +274,7 @@ describe('the part', () => {
 describe('regions', () => {
   test('PROVISION, OPEN and REGION tell the same of a region, and again the same', () => {
     const card = formatted()
+    card.connect()
     const shape = { name: 'one', slots: 5, capacity: 200, copies: 3, domain: 7, flags: 1 }
     const { body } = card.tryProvision(shape)
     const fields = [

@@ -419,7 +419,8 @@ describe('to another card', () => {
     const six = responseTo(6, undefined, 6)
     six.fill(0, 6, 12)
     host.card.serve(six)
-    expect(host.card.counter('UNEXPECTED_RESPONSE')).toBe(2)
+    expect(host.card.counter('GROUP_SOURCE')).toBe(1)
+    expect(host.card.counter('UNEXPECTED_RESPONSE')).toBe(1)
     expect(host.poll(page.QUEUE_GSI_COMPLETION)).toEqual([])
   })
 

@@ -210,38 +210,42 @@ export class Conversation {
     return this.must(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
   }
 
-  /** Asks for a region; `fault` is PASS where it was made. */
+  /** Asks for a region; `fault` is PASS where it was made. Then the body has its keys. */
   tryProvision(shape: RegionShape = {}): { fault: string; body: Uint8Array } {
-    return this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
+    const { fault, body } = this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
+    return { fault, body: fault === 'PASS' ? this.withKeys(body) : body }
   }
 
   provision(shape: RegionShape = {}): TestRegion {
     let { fault, body } = this.tryProvision(shape)
     while (fault === 'UNDER_WAY') ({ fault, body } = this.tryProvision(shape))
     if (fault !== 'PASS') throw new Error(`the region was not made: ${fault}`)
-    return this.withKeys(regionOf(body))
+    return regionOf(body)
   }
 
   open(name = 'records'): TestRegion {
-    return this.withKeys(this.openAsIs(name))
+    return regionOf(this.withKeys(this.bodyOf(name)))
   }
 
   /** Without a connection it is told no keys. */
   openAsIs(name: string): TestRegion {
-    const body = this.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
-      request.set(new TextEncoder().encode(name), mad.REGION_NAME)
-    })
-    return regionOf(body)
+    return regionOf(this.bodyOf(name))
   }
 
-  /** The region with its keys: for these alone it connects, if it has no connection. */
-  private withKeys(region: TestRegion): TestRegion {
-    if (region.rkey !== 0) return region
+  private bodyOf(name: string): Uint8Array {
+    return this.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
+      request.set(new TextEncoder().encode(name), mad.REGION_NAME)
+    })
+  }
+
+  /** What tells of a region, with its keys: for these it connects, if it has no connection. */
+  private withKeys(told: Uint8Array): Uint8Array {
+    if (u32(told, mad.REGION_RKEY) !== 0) return told
     const body = this.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
       putU32(request, mad.CONNECT_CLIENT_QP, ASKING_QP)
       putU16(request, mad.CONNECT_PATH_MTU, 256)
     })
-    const opened = this.openAsIs(region.name)
+    const opened = this.bodyOf(regionOf(told).name)
     this.disconnect({ number: u32(body, mad.CONNECT_QP), peer: ASKING_QP })
     return opened
   }
