@@ -40,7 +40,7 @@ import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
-import { connectedPeer, isFromPlace, isLive } from '../connect/table.ts'
+import { connectedPeer, isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
 import {
@@ -533,10 +533,11 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  // Our own host ends its queue pairs itself, RDMA-CM those that it has made, each peer its own.
+  // Our own host ends its queue pairs itself, RDMA-CM those that it has made, each peer its own. A
+  // driver that looks for the card elsewhere may have another station since, and knows both numbers.
   if (call.packet === null || isHostPair(state, qp)) return PASS
   if (isLive(state, state.connections.places[qp.index]!)) return PASS
-  if (!isFromPlace(state, qp, call.packet)) return PASS
+  if (!isFromPeer(state, qp, call.packet)) return PASS
   failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS

@@ -77,13 +77,26 @@ function describeQueuePairs(arena: () => Arena): void {
   test.each<[string, Forged]>([
     ['elsewhere', (_, eve) => eve],
     ['another IPv4 address', ({ mac }, { ip }) => ({ mac, ip })],
-    ['another Ethernet address', ({ ip }, { mac }) => ({ mac, ip })],
     ['the same address over IPv6', overVersion6],
   ])('R1-S5: DISCONNECT from %s ends nothing of a client', async (_, forged) => {
     const { station, qp, notes } = await arena().client()
     expect(await station.persist(qp, notes, 2, record(2))).toMatchObject([{ status: 0 }])
     const eve = await arena().station()
     await eve.disconnect(qp, forged(station.address, eve.address))
+    expect(hexOf((await station.read(qp, notes, 2, 64))!)).toBe(hexOf(record(2)))
+  })
+
+  test('R1-S5: nor does one from its own address that does not name its own number', async () => {
+    const { station, qp, notes } = await arena().client()
+    expect(await station.persist(qp, notes, 2, record(2))).toMatchObject([{ status: 0 }])
+    const { address } = station
+    const eve = await arena().station()
+    for (let bit = 0; bit < 24; bit++) {
+      await eve.disconnect(
+        { ...qp, peer: qp.peer ^ (1 << bit) },
+        { ...eve.address, ip: address.ip },
+      )
+    }
     expect(hexOf((await station.read(qp, notes, 2, 64))!)).toBe(hexOf(record(2)))
   })
 }

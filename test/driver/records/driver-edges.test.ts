@@ -256,8 +256,8 @@ describe('X-7: numbers and names at their ends are refused, and nothing is sent'
     for (const wrong of [5, 0n, 2n ** 64n, undefined]) {
       expect(() => dpu.query(wrong as bigint)).toThrow(expect.objectContaining(ARGUMENT))
     }
-    await region.persist(0, text('a')).persisted
-    expect(await dpu.query(1n)).toMatchObject({ durable: true })
+    const { operationId } = await region.persist(0, text('a')).persisted
+    expect(await dpu.query(operationId)).toMatchObject({ durable: true })
   })
 
   test('of memory: no FLUSH covers less than was asked for', async () => {

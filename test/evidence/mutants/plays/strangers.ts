@@ -68,13 +68,8 @@ function told({ card, qp }: World, eve: Stranger): string | null {
   return number === qp.number ? 'who forges an address is told a connection' : null
 }
 
-function ended({ card, qp }: World, eve: Stranger): string | null {
+function ended({ qp }: World, eve: Stranger): string | null {
   eve.disconnect(qp)
-  const frame = card.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
-    putU32(body, mad.DISCONNECT_QP, qp.number)
-    putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
-  })
-  card.serve(fromElsewhere(frame))
   return null
 }
 

@@ -45,7 +45,7 @@ const TOLD: readonly Mutant[] = [
     id: 'ended-from-elsewhere',
     rule: 'R1-S5: a connection ends only where it was made',
     file: CONTROL,
-    find: '  if (!isFromPlace(state, qp, call.packet)) return PASS\n',
+    find: '  if (!isFromPeer(state, qp, call.packet)) return PASS\n',
     replace: '',
     killer: directed('connections and strangers'),
   },
