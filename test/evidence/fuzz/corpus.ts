@@ -31,13 +31,13 @@ import { MessageCard } from '../../support/cards/message-card.ts'
 import { placedInPieces, statePieces } from '../../support/cards/pieces.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/cards/placed.ts'
 import { dataOf, persistFrames, readFrame, TestCard } from '../../support/cards/test-card.ts'
-import { PLACES_ALONE } from '../../support/peers/strangers.ts'
+import { PLACES_ALONE, Stranger } from '../../support/peers/strangers.ts'
 import { RawAgentQueues } from '../../support/queues/agent-host.ts'
 import { nop, nopHost } from '../../support/queues/nop-queues.ts'
 import { createCq, destroy, hostOf, register } from '../../support/queues/queue-calls.ts'
 import { elementOf, QueueHost } from '../../support/queues/queue-host.ts'
 import { OnDemandHost } from '../../support/residency/on-demand.ts'
-import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
+import { CLIENT, idsFrame, PORT, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import type { PersistOptions } from '../../support/wire/conversation.ts'
 import { type Setting, setting, slotOffset } from '../../support/wire/requests.ts'
 import { type Ledger, mix } from './ledger.ts'
@@ -128,6 +128,16 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
   NO_RECEIVE: () => {
     const one = new MessageCard()
     return sent(one.card, batchFrames(one.qp, one.region, [one.message(dataOf(8, 1))]))
+  },
+  PORT_TAKEN: () => {
+    const { card } = setting()
+    publish(card, { name: 'records', form: mad.FORM_CAPABILITY })
+    publish(new Stranger(card, 66), { port: PORT, form: mad.FORM_NONE })
+    return { card }
+  },
+  RECORD_LENGTH: () => {
+    const { card, region, qp } = setting({ capacity: 64 })
+    return sent(card, persistFrames(qp, region, 0, dataOf(65, 1)))
   },
   LEVEL: () => {
     const { card, region, qp } = setting()

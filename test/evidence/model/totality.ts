@@ -66,8 +66,10 @@ const IPV4 = 20
 const UDP = 8
 const BTH = 12
 const ICRC = 4
+const ETHERNET_SOURCE = 6
+const IPV4_SOURCE: number = ETHERNET + 12
 
-/** A frame for the check, of that opcode, with so many bytes between BTH and ICRC. */
+/** A frame for the check, of that opcode, with so many bytes between BTH and ICRC, from 10.0.0.0. */
 function frameOf(opcode: number, behind: number, pad: number): Uint8Array {
   const udp = UDP + BTH + behind + ICRC
   const frame = new Uint8Array(Math.max(60, ETHERNET + IPV4 + udp))
@@ -76,6 +78,7 @@ function frameOf(opcode: number, behind: number, pad: number): Uint8Array {
   frame[14] = 0x45
   view.setUint16(16, IPV4 + udp)
   frame[23] = 17
+  frame[IPV4_SOURCE] = 10
   view.setUint16(36, 4791)
   view.setUint16(38, udp)
   frame[42] = opcode
@@ -114,7 +117,27 @@ export function totalFrames(): Conformed {
       }
     }
   }
+  for (let source = 0; source < 2 * 256; source++) {
+    const said = verdictFrom(packet, source >> 8, source & 255)
+    const wanted = isStation(source >> 8, source & 255) ? 'PASS' : 'GROUP_SOURCE'
+    count += 1
+    cells[`frame: ${said}`] = (cells[`frame: ${said}`] ?? 0) + 1
+    if (said !== wanted) complaints.push(`from source ${source}: ${said}, not ${wanted}`)
+  }
   return { count, cells, complaints }
+}
+
+/** What is said of a frame whose addresses, of Ethernet and of IPv4, begin with these bytes. */
+function verdictFrom(packet: Packet, ethernet: number, ipv4: number): string {
+  const frame = frameOf(0, 4, 0)
+  frame[ETHERNET_SOURCE] = ethernet
+  frame[IPV4_SOURCE] = ipv4
+  return nameOf(checkPacket(packet, frame, 0, frame.length))
+}
+
+/** Groups of Ethernet are odd; of IPv4 nobody is in 0/8, 127/8, and from 224 on (RFC 6890). */
+function isStation(ethernet: number, ipv4: number): boolean {
+  return ethernet % 2 === 0 && ipv4 !== 0 && ipv4 !== 127 && ipv4 < 224
 }
 
 const MTU = 1024

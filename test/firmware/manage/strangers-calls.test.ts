@@ -8,7 +8,6 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
-  asksFor,
   dataOf,
   persistAcks,
   persistFrames,
@@ -59,7 +58,7 @@ describe('keys', () => {
       for (const told of [eve.openAsIs('records'), regionOf(body)]) {
         expect(told).toMatchObject({ name: 'records', rkey: 0, key: NO_KEY, slots: 8, copies: 2 })
       }
-      const made = eve.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor({}))
+      const made = eve.provisionAsIs()
       expect(made.fault).toBe('PASS')
       expect(regionOf(made.body)).toMatchObject({ rkey: 0, key: NO_KEY })
       eve.connect()

@@ -212,8 +212,13 @@ export class Conversation {
 
   /** Asks for a region; `fault` is PASS where it was made. Then the body has its keys. */
   tryProvision(shape: RegionShape = {}): { fault: string; body: Uint8Array } {
-    const { fault, body } = this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
+    const { fault, body } = this.provisionAsIs(shape)
     return { fault, body: fault === 'PASS' ? this.withKeys(body) : body }
+  }
+
+  /** One call: without a connection it is told no keys. */
+  provisionAsIs(shape: RegionShape = {}): { fault: string; body: Uint8Array } {
+    return this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
   }
 
   provision(shape: RegionShape = {}): TestRegion {
