@@ -32,6 +32,7 @@ import {
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import type { AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
 import { batchFrames } from '../../support/cards/batch-card.ts'
+import { drawNumber } from '../../support/cards/draws.ts'
 import {
   Agent,
   attachedAgent,
@@ -1024,6 +1025,7 @@ describe('what the host’s CPU has not made durable yet', () => {
     let other = qp
     do {
       disconnect(card, other)
+      drawNumber(card.machine.packets, qp.number)
       other = card.connect(4096, 0, 8)
     } while (other.number !== qp.number)
     expect(sentWhileWorking(made)).toEqual([])

@@ -34,6 +34,7 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
+import { drawNumber } from '../../support/cards/draws.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -434,6 +435,7 @@ describe('bytes registered write-persist', () => {
     let other = qp
     do {
       disconnect(card, other)
+      drawNumber(card.machine.packets, qp.number)
       other = card.connect(MTU, 0, 8)
     } while (other.number !== qp.number)
     const [frame] = writeFrames(other, bytes, 0, dataOf(64, 2))
