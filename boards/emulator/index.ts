@@ -75,7 +75,7 @@ export {
   type Verdict,
 } from './network/link.ts'
 export { Netdev, openNetdev } from './network/netdev.ts'
-export { PEERS_MAX } from './network/peers.ts'
+export { NETWORK_PEERS_MAX } from './network/peers.ts'
 export { EthernetSwitch, type SwitchPort } from './network/switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './network/tunnel.ts'
 export { type Bundle, BundleMissing, findBundle } from './run/bundle.ts'

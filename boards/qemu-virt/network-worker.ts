@@ -2,7 +2,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { openNetdev } from '../emulator/network/netdev.ts'
-import { PEERS_MAX } from '../emulator/network/peers.ts'
+import { NETWORK_PEERS_MAX } from '../emulator/network/peers.ts'
 import { EthernetSwitch, type SwitchPort } from '../emulator/network/switch.ts'
 import { openTunnel } from '../emulator/network/tunnel.ts'
 import type { NetworkPlaces, NetworkSays } from './network.ts'
@@ -18,7 +18,7 @@ async function serve(): Promise<void> {
   const port: SwitchPort = (frame) => tunnel.send(frame)
   const receive = (frame: Uint8Array): void => network.forward(port, frame)
   const tunnel = await openTunnel({ ...udp, receive })
-  network.attach(port, [], PEERS_MAX)
+  network.attach(port, [], NETWORK_PEERS_MAX)
   const netdev = await openNetdev(path, network)
   parentPort?.once('message', () => {
     tunnel.close().then(() => netdev.close())

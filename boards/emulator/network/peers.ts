@@ -28,6 +28,12 @@ export const PEERS_MAX = 1024
 /** Of these; the others are for those who come. */
 export const SETTLED_MAX = 768
 
+/**
+ * Of these, addresses behind a port of a switch that leads to a network, as a tunnel does: whoever
+ * is there leaves room for what is at the other ports.
+ */
+export const NETWORK_PEERS_MAX: number = PEERS_MAX / 2
+
 /** Addresses of one endpoint, which may be a network of its own. */
 export const ENDPOINT_PEERS_MAX = 64
 

@@ -20,11 +20,11 @@ import {
   FirmwareStopped,
   findBundle,
   Link,
+  NETWORK_PEERS_MAX,
   type Netdev,
   type Nvdimm,
   openNetdev,
   openTunnel,
-  PEERS_MAX,
   type RealClock,
   type SwitchPort,
   type Tunnel,
@@ -315,7 +315,7 @@ export class Emulation {
     const port: SwitchPort = (frame) => this.tunnel?.send(frame)
     const receive = (frame: Uint8Array): void => this.network.forward(port, frame)
     this.tunnel = await openTunnel({ ...udp, receive })
-    this.network.attach(port, [], PEERS_MAX)
+    this.network.attach(port, [], NETWORK_PEERS_MAX)
   }
 
   /** All that could refuse has not: only now a capture that is there is replaced. */

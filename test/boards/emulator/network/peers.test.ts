@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import {
   ENDPOINT_PEERS_MAX,
+  NETWORK_PEERS_MAX,
   PEER_OWNED_US,
   PEER_SETTLES_US,
   PEERS_MAX,
@@ -135,6 +136,34 @@ test('the switch: what claims an address of another port, or the card’s, is dr
   network.detach(other)
   network.forward(one, frameOf(9, 1, 16))
   expect([heard.card, network.claimed]).toEqual([[10, 14, 16], 2])
+})
+
+test('the switch: no flood through the tunnel pushes out a machine at another port', () => {
+  let nowUs = 0
+  const network = new EthernetSwitch(() => nowUs)
+  const heard: number[] = []
+  const card: SwitchPort = (frame) => void heard.push(frame[20]!)
+  const [tunnel, machine]: SwitchPort[] = [() => {}, () => {}]
+  network.attach(card, [[2, 0, 0, 0, 0, 9]])
+  network.attach(tunnel!, [], NETWORK_PEERS_MAX)
+  const flood = (from: number, count: number): void => {
+    for (let i = from; i < from + count; i++) {
+      const frame = frameOf(9, 0, 0)
+      frame.set([0x02, 7, 0, i >> 16, (i >> 8) & 255, i & 255], 6)
+      network.forward(tunnel!, frame)
+    }
+  }
+  // Somebody has as many addresses as settle; the machine comes later.
+  for (let round = 0; round < 2; round++, nowUs += PEER_SETTLES_US) flood(0, SETTLED_MAX)
+  network.attach(machine!)
+  network.forward(machine!, frameOf(9, 1, 1))
+  nowUs += PEER_SETTLES_US
+  network.forward(machine!, frameOf(9, 1, 2))
+  flood(SETTLED_MAX, PEERS_MAX)
+  heard.length = 0
+  network.forward(tunnel!, frameOf(9, 1, 3))
+  network.forward(machine!, frameOf(9, 1, 4))
+  expect([heard, network.claimed]).toEqual([[4], 1])
 })
 
 test('the tunnel: a forged frame neither reaches the card nor draws answers away', async () => {
