@@ -52,7 +52,6 @@ struct client {
   bool waits_to_write;
   bool is_gone;         /* nothing more comes; what came is still handed on */
   uint64_t out_frames;  /* frames in `out`, or since it was empty the last time */
-  unsigned macs_known;
   uint64_t macs[MACS_MAX];
   uint64_t heard_us[MACS_MAX];
   struct bytes in, out;
@@ -165,15 +164,26 @@ static void serve_events(struct link *link) {
   }
 }
 
-/* Which of its addresses that is; MACS_MAX: none. */
+/* Which of its addresses that is; MACS_MAX: none. 0 is nobody's: a free place. */
 static unsigned place_of(const struct client *client, uint64_t mac) {
-  unsigned k = 0;
+  unsigned k = mac == 0 ? MACS_MAX : 0;
   while (k < MACS_MAX && client->macs[k] != mac) k++;
   return k;
 }
 
+/* Where one more address goes: a free place, or that of the one not heard for longest. */
+static unsigned place_for(const struct client *client) {
+  unsigned oldest = 0;
+  for (unsigned k = 0; k < MACS_MAX; k++) {
+    if (client->macs[k] == 0) return k;
+    if (client->heard_us[k] < client->heard_us[oldest]) oldest = k;
+  }
+  return oldest;
+}
+
 /* Notes that the machine speaks as this address. False: it is another's. */
 static bool hear(struct stream *stream, struct client *client, uint64_t mac) {
+  if (mac == 0) return true;
   unsigned k = place_of(client, mac);
   for (unsigned i = 0; i < CLIENTS_MAX && k == MACS_MAX; i++) {
     struct client *other = stream->clients[i];
@@ -182,7 +192,7 @@ static bool hear(struct stream *stream, struct client *client, uint64_t mac) {
     if (stream->now_us - other->heard_us[place] < PEER_OWNED_US) return false;
     other->macs[place] = 0;
   }
-  if (k == MACS_MAX) k = client->macs_known++ % MACS_MAX;
+  if (k == MACS_MAX) k = place_for(client);
   client->macs[k] = mac;
   client->heard_us[k] = stream->now_us;
   return true;
