@@ -145,6 +145,7 @@ export function openPair(
   options: QueuePairOptions,
 ): QueuePair {
   const qp = openQueuePair(state.queuePairs, number, options)
+  qp.heardUs = state.connections.nowUs
   createBatch(state.batches, state.machine.memory, qp.index)
   return qp
 }

@@ -19,12 +19,15 @@
  *   oldest of a source with more half-open ones than these, if there is any, else the oldest of
  *   all. So forged addresses keep nobody out: a client gets in that answers before as many
  *   connections are opened behind its own as there are half-open places.
+ * - A half-open place whose peer was silent for STALE_US is no client's that is on its way in. Where
+ *   no free one is left it goes to any source that would get it if it were free, the oldest first.
+ *   So forged addresses hold up a source that has more places only as long as they come.
  * - A source that may have no more loses the oldest of its own half-open ones: who forges its
  *   address takes nothing from others, and the source itself gets in by the same rule.
  */
 
 import type { BoardState } from '../board/context.ts'
-import { HOST_QUEUE_PAIRS, SMALL_SHARE } from '../board/limits.ts'
+import { HOST_QUEUE_PAIRS, REPEAT_US, SMALL_SHARE } from '../board/limits.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_SOURCE } from '../wire/ipv6.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -49,7 +52,10 @@ export interface Shares {
   readonly small: number
 }
 
-const SHARES: Shares = { host: HOST_QUEUE_PAIRS, small: SMALL_SHARE }
+export const SHARES: Shares = { host: HOST_QUEUE_PAIRS, small: SMALL_SHARE }
+
+/** Who answers at all has done so in this time, µs: it is longer than a peer waits to repeat. */
+const STALE_US: number = 2 * REPEAT_US
 
 /** Bytes of an IPv6 address that name a network (RFC 4291, 2.5.1; RFC 7421). */
 const PREFIX_BYTES = 8
@@ -97,12 +103,18 @@ interface Counted {
   own: number
   host: number
   free: number
-  /** Half-open ones of others. */
+  /** Half-open ones of others, and those of them that are stale. */
   halfOpen: number
+  stale: number
 }
 
-function countPlaces(table: QueuePairTable, source: string): Counted {
-  const counted: Counted = { own: 0, host: 0, free: 0, halfOpen: 0 }
+/** Has its peer been silent for so long that nobody waits for it? */
+function isAbandoned(qp: QueuePair, nowUs: number): boolean {
+  return isHalfOpen(qp) && nowUs - qp.heardUs > STALE_US
+}
+
+function countPlaces(table: QueuePairTable, source: string, nowUs: number): Counted {
+  const counted: Counted = { own: 0, host: 0, free: 0, halfOpen: 0, stale: 0 }
   for (const qp of table.places) {
     if (isVacant(qp)) {
       counted.free += 1
@@ -110,7 +122,10 @@ function countPlaces(table: QueuePairTable, source: string): Counted {
     }
     if (qp!.source === OWN_HOST) counted.host += 1
     if (qp!.source === source) counted.own += 1
-    else if (isHalfOpen(qp!)) counted.halfOpen += 1
+    else if (isHalfOpen(qp!)) {
+      counted.halfOpen += 1
+      if (isAbandoned(qp!, nowUs)) counted.stale += 1
+    }
   }
   return counted
 }
@@ -125,19 +140,22 @@ export function choosePlace(
   table: QueuePairTable,
   source: string,
   shares: Shares = SHARES,
+  nowUs = 0,
 ): number {
-  const counted = countPlaces(table, source)
-  const { own, halfOpen } = counted
+  const counted = countPlaces(table, source, nowUs)
+  const { own, halfOpen, stale } = counted
   const left = leftFor(counted, source, shares)
   const isKept = source === OWN_HOST && own < shares.host
   if (left > 0 && (own < left || isKept)) return nextFree(table)
   const isSmall = own < shares.small && own < left + halfOpen
-  return isSmall ? oldestOfCrowd(table, shares.small) : oldestOf(table, source)
+  if (isSmall) return oldestOfCrowd(table, shares.small)
+  if (own < left + stale) return oldestStale(table, source, nowUs)
+  return oldestOf(table, source)
 }
 
 /** Would that source get a place if another one lost one? */
 export function isNextToGrow(table: QueuePairTable, source: string): boolean {
-  const counted = countPlaces(table, source)
+  const counted = countPlaces(table, source, 0)
   return counted.own <= leftFor(counted, source, SHARES)
 }
 
@@ -177,6 +195,11 @@ function oldestOfCrowd(table: QueuePairTable, small: number): number {
   const counts = countSources(table, isHalfOpen)
   const most = Math.max(0, ...counts.values())
   return oldest(table, ({ source }) => most <= small || counts.get(source)! > small)
+}
+
+/** The oldest stale place of others. */
+function oldestStale(table: QueuePairTable, source: string, nowUs: number): number {
+  return oldest(table, (qp) => qp.source !== source && isAbandoned(qp, nowUs))
 }
 
 function oldestOf(table: QueuePairTable, source: string): number {

@@ -14,7 +14,7 @@ import type { BoardState } from '../board/context.ts'
 import { QUEUE_PAIRS } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import type { TransportState } from './context.ts'
-import { choosePlace } from './places.ts'
+import { choosePlace, SHARES } from './places.ts'
 
 /** How many upper sixteen bits there are to draw: the highest fifteen of them, from 1 on. */
 const DRAWN = 0x7ffe
@@ -22,7 +22,8 @@ const DRAWN = 0x7ffe
 /** A number for a new queue pair of that source (places.ts), or -1 if there is no place for it. */
 export function freeNumber(state: BoardState & TransportState, source: string): number {
   state.queuePairs.next = random32(state) & (QUEUE_PAIRS - 1)
-  return numberAt(state, choosePlace(state.queuePairs, source))
+  const { nowUs } = state.connections
+  return numberAt(state, choosePlace(state.queuePairs, source, SHARES, nowUs))
 }
 
 /** The number of a new queue pair in that place; -1 if there is none. */

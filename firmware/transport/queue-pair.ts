@@ -99,7 +99,7 @@ export interface QueuePair extends Party {
   opened: number
   /** Whether its place may be given to another before it is closed: HOLD_*. */
   hold: number
-  /** When its peer was heard last, µs. */
+  /** When its peer was heard last, or, if it never was, when it was opened, µs. */
   heardUs: number
   state: number
   /** It has taken a request: `expectedPsn` comes round to `firstPsn` again. */

@@ -23,8 +23,10 @@ export class WireWay extends Session implements Way {
   anotherMac: (() => readonly number[]) | null = null
 
   seek(): void {
+    // A wire that seeks no path has one, and its ports are published from one place.
+    if (this.wire.seek === undefined) return
     if (this.anotherMac !== null) this.own = { ...this.own, mac: this.anotherMac() }
-    this.wire.seek?.()
+    this.wire.seek()
   }
 
   async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {

@@ -15,7 +15,7 @@ import {
   TestCard,
   type TestPeer,
 } from '../../support/cards/test-card.ts'
-import { Stranger } from '../../support/peers/strangers.ts'
+import { PLACES_ALONE, Stranger, sentBy } from '../../support/peers/strangers.ts'
 import { writeIcrc } from '../../support/wire/frames.ts'
 
 const NO_KEY = new Uint8Array(16)
@@ -151,6 +151,26 @@ describe('connections', () => {
     expect(persistAcks(card.serve(...frames))[0]!.status).toBe(0)
     card.disconnect(qp)
     expect(card.serve(...persistFrames(qp, card.open(), 0, dataOf(64, 2)))).toEqual([])
+  })
+
+  test('R1-S6: forged datagrams, sent once, do not hold up a source of many', () => {
+    const card = served()
+    const peer = new Stranger(card, 5)
+    const use = (): void => {
+      const frames = persistFrames(peer.connect(), peer.open(), 0, dataOf(8, 1))
+      expect(persistAcks(peer.serve(...frames))[0]!.status).toBe(0)
+    }
+    for (let i = 0; i < 16; i++) use()
+    const forge = (): void => {
+      for (let i = 0; i < 240; i++) card.serve(sentBy(connectFrame(card, 77, 1), 10 + i))
+    }
+    forge()
+    card.pass(5_000_000)
+    for (let i = 16; i < PLACES_ALONE; i++) use()
+    expect(() => peer.connect()).toThrow('QUEUE_PAIRS_FULL')
+    // Those that still come take nothing of it, and it takes nothing of theirs.
+    forge()
+    expect(() => peer.connect()).toThrow('QUEUE_PAIRS_FULL')
   })
 })
 

@@ -214,6 +214,8 @@ test('five sources never have all, whatever they open and use, and in whatever o
     who: fc.nat({ max: 4 }),
     times: fc.nat({ max: 120 }),
     uses: fc.boolean(),
+    // Whoever said nothing has been silent for long.
+    late: fc.boolean(),
   })
   const who = fc.array(ask, { minLength: 5, maxLength: 60 })
   fc.assert(
@@ -222,9 +224,9 @@ test('five sources never have all, whatever they open and use, and in whatever o
       const use = (source: string): void => {
         for (const qp of table.places) if (qp?.source === source) qp.used = true
       }
-      for (const { who: source, times, uses } of asks) {
+      for (const { who: source, times, uses, late } of asks) {
         for (let i = 0; i < times; i++) {
-          const place = choosePlace(table, String(source))
+          const place = choosePlace(table, String(source), undefined, late ? 1e9 : 0)
           if (place >= 0) openQueuePair(table, place, { ...OPTIONS, source: String(source) })
         }
         if (uses) use(String(source))
@@ -266,4 +268,24 @@ test('who forges the address of a client takes from that client alone, and it ge
   for (let i = 0; i < 50; i++) open('victim')
   expect(table.places[qp.index]).toBe(qp)
   for (const other of others) expect(table.places[other.index]).toBe(other)
+})
+
+test('a source of many takes stale places of others within its share, the oldest first', () => {
+  const table = createQueuePairTable()
+  const SMALL = 16
+  for (let i = 0; i < SMALL; i++) {
+    openQueuePair(table, choosePlace(table, 'many'), { ...OPTIONS, source: 'many' }).used = true
+  }
+  for (let i = 0; i < 208; i++) {
+    const source = `forged ${i}`
+    openQueuePair(table, choosePlace(table, source), { ...OPTIONS, source }).heardUs = i
+  }
+  expect(choosePlace(table, 'many')).toBe(-1)
+  const nowUs = 5_000_000
+  for (let i = 0; i < 112 - SMALL; i++) {
+    const place = choosePlace(table, 'many', undefined, nowUs)
+    expect(table.places[place]!.source).toBe(`forged ${i}`)
+    openQueuePair(table, place, { ...OPTIONS, source: 'many' }).used = true
+  }
+  expect(choosePlace(table, 'many', undefined, nowUs)).toBe(-1)
 })
