@@ -26,7 +26,7 @@ export interface Service {
   form: number
   /** Access flags (medium/region.ts) that connections to it get, at the most. */
   rights: number
-  /** Who published it: version of IP, Ethernet address, address of IP; all zeros for our own host. */
+  /** Who published it: version of IP, Ethernet address, address of IP; all zeros: our own host. */
   readonly owner: Uint8Array
 }
 

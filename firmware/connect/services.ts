@@ -90,13 +90,11 @@ export function publish(
   state: BoardState & MemoryState & ConnectState,
   publication: Publication,
 ): Fault {
-  const { port, region, form, packet } = publication
+  const { port, region, form, rights, packet } = publication
   const { services } = state.connections
   if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
   const taken = services.find((service) => service.port === port)
-  if (taken !== undefined && !mayRepublish(state, taken, packet)) {
-    return isRepublished(taken, publication) ? PASS : PORT_TAKEN
-  }
+  if (taken !== undefined && !mayRepublish(state, taken, packet)) return PORT_TAKEN
   if (form === FORM_NONE) {
     if (taken !== undefined) taken.port = 0
     return PASS
@@ -105,27 +103,16 @@ export function publish(
   // What lies with another DPU is published by that one; what the host registered on demand is its
   // own to tell of.
   if (region.placement === PLACEMENT_RELAY || region.kind === KIND_ON_DEMAND) return REQUEST
-  if ((publication.rights & ~region.rights) !== 0) return REQUEST
+  if ((rights & ~region.rights) !== 0) return REQUEST
   if (form === FORM_LIBRPMA && region.kind !== KIND_BYTES) return REQUEST
   const service = taken ?? services.find(({ port: used }) => used === 0)
   if (service === undefined) return SERVICES_FULL
   service.port = port
   service.regionId = region.id
   service.form = form
-  service.rights = grantedRights(publication)
+  service.rights = rights === 0 ? region.rights : rights
   writeOwner(service.owner, state.bytes, packet)
   return PASS
-}
-
-function grantedRights({ rights, region }: Publication): number {
-  return rights === 0 ? region!.rights : rights
-}
-
-/** Asks it for what the port publishes already? Then it may be a repetition. */
-function isRepublished(service: Service, publication: Publication): boolean {
-  const { region, form } = publication
-  if (region === null || service.regionId !== region.id || service.form !== form) return false
-  return service.rights === grantedRights(publication)
 }
 
 /** May who sent that packet say what the port publishes? */

@@ -196,22 +196,13 @@ export function isFromPlace(state: BoardState, qp: QueuePair, packet: Packet): b
   return isFromPeer(state, qp, packet) && isFromStation(qp, packet, state.bytes)
 }
 
-/**
- * The queue pair of whoever sent that packet, or null: one of the same address of IP, and of the
- * same of Ethernet where there is one.
- */
-export function connectedPeer(
-  state: BoardState & TransportState,
-  packet: Packet,
-): QueuePair | null {
-  let found: QueuePair | null = null
+/** Has the place that the packet came from an open queue pair? */
+export function isConnected(state: BoardState & TransportState, packet: Packet): boolean {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp === null || qp.state !== STATE_OPEN || !isFromPeer(state, qp, packet)) continue
-    if (isFromStation(qp, packet, state.bytes)) return qp
-    found = qp
+    if (qp !== null && qp.state === STATE_OPEN && isFromPlace(state, qp, packet)) return true
   }
-  return found
+  return false
 }
 
 /** The peer is connected: its place is not given away any more while it does nothing. */

@@ -22,8 +22,6 @@ export interface Call {
   readonly modifier: number
   /** Who asks; null: our own host, through its queue. */
   readonly packet: Packet | null
-  /** Who asks is our own host, or the answer goes to where a connection goes. */
-  readonly mayHaveKeys: boolean
 }
 
 export type Handler = (call: Call) => Fault

@@ -40,7 +40,7 @@ import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
-import { connectedPeer, isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
+import { isConnected, isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
 import {
@@ -67,7 +67,7 @@ import { settlePending } from '../placement/settle-host.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.ts'
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
-import { beginFrame, endFrame, prepareTemplate, redirect } from '../transport/acknowledge.ts'
+import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
 import { OWN_HOST, sourceOf } from '../transport/places.ts'
@@ -173,12 +173,6 @@ const ONCE = [
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
-/** Attributes whose answers tell keys: to a connection, and where that goes (R1-S1). */
-const TELLING = [
-  ...[mad.ATTRIBUTE_PROVISION, mad.ATTRIBUTE_OPEN, mad.ATTRIBUTE_REGION, mad.ATTRIBUTE_SETTLE],
-  ...[mad.ATTRIBUTE_PUBLISH, mad.ATTRIBUTE_ATTACH],
-]
-
 function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const { bytes, answers } = state
   if (isCm(bytes, waiting.madAt, CM_BYTES)) {
@@ -195,14 +189,11 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   }
   const qp = managementPair(waiting.peerNumber)
   prepareTemplate(qp, bytes, waiting.packet)
-  const tells = TELLING.includes(header.attribute)
-  const peer = tells ? connectedPeer(state, waiting.packet) : null
-  if (peer !== null) redirect(qp, peer, bytes)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
-  answerCall(state, waiting.madAt, to, waiting.packet, peer !== null)
+  answerCall(state, waiting.madAt, to, waiting.packet)
   endFrame(answers, qp, end, behind)
   run(state.list)
   endRemoved(state)
@@ -218,7 +209,7 @@ export function serveHostCalls(state: ManageContext): void {
   const waiting = calls.count
   calls.count = 0
   for (let i = 0; i < waiting; i++) {
-    answerCall(state, callAt(i), HOST_ANSWER_AT, null, true)
+    answerCall(state, callAt(i), HOST_ANSWER_AT, null)
     deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP, null)
     runBurst(state)
     endRemoved(state)
@@ -227,22 +218,13 @@ export function serveHostCalls(state: ManageContext): void {
 }
 
 /** Executes the call at `at`, and makes the answer at `to`. */
-function answerCall(
-  state: ManageContext,
-  at: number,
-  to: number,
-  packet: Packet | null,
-  mayHaveKeys: boolean,
-): void {
+function answerCall(state: ManageContext, at: number, to: number, packet: Packet | null): void {
   const { bytes } = state
   const header = mad.blankMad()
   mad.readMad(header, bytes, at)
   bytes.copyWithin(to, at, at + mad.MAD_BYTES)
   const body = { at: at + mad.MAD_BODY, to: to + mad.MAD_BODY }
-  const fault = handle(
-    { state, bytes, ...body, modifier: header.modifier, packet, mayHaveKeys },
-    header,
-  )
+  const fault = handle({ state, bytes, ...body, modifier: header.modifier, packet }, header)
   // What is under way is no fault: nothing is wrong.
   if (fault !== PASS && fault !== UNDER_WAY) count(state, fault)
   header.method = mad.METHOD_RESPONSE
@@ -443,7 +425,8 @@ function describeRegion(call: Call, region: Region): void {
   putU16(bytes, to + mad.REGION_FLAGS, toldFlags(region))
   putU16(bytes, to + mad.REGION_DOMAIN, region.protectionDomain)
   put64(bytes, to + mad.REGION_LENGTH_HIGH, region.areaBytes)
-  if (call.mayHaveKeys) {
+  // Keys are for our own host, and for who is connected (R1-S1).
+  if (call.packet === null || isConnected(state, call.packet)) {
     putU32(bytes, to + mad.REGION_RKEY, region.rkey)
     bytes.copyWithin(to + mad.REGION_CHECK_KEY, region.keyAt, region.keyAt + KEY_BYTES)
   }
@@ -534,7 +517,7 @@ function disconnect(call: Call): Fault {
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
   // Our own host ends its queue pairs itself, RDMA-CM those that it has made, each peer its own. A
-  // driver that looks for the card elsewhere may have another station since, and knows both numbers.
+  // driver that looks for the card elsewhere may be another station since; it knows both numbers.
   if (call.packet === null || isHostPair(state, qp)) return PASS
   if (isLive(state, state.connections.places[qp.index]!)) return PASS
   if (!isFromPeer(state, qp, call.packet)) return PASS

@@ -210,12 +210,6 @@ export function isFromStation(qp: QueuePair, packet: Packet, bytes: Uint8Array):
   return true
 }
 
-/** Answers of `qp` go to the Ethernet address to which those of `peer` go. */
-export function redirect(qp: QueuePair, peer: QueuePair, bytes: Uint8Array): void {
-  const from = peer.templateAt + ETH_DESTINATION
-  bytes.copyWithin(qp.templateAt + ETH_DESTINATION, from, from + MAC_BYTES)
-}
-
 function peerIpv6(qp: QueuePair): number {
   return qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
 }

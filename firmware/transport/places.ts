@@ -19,9 +19,9 @@
  *   oldest of a source with more half-open ones than these, if there is any, else the oldest of
  *   all. So forged addresses keep nobody out: a client gets in that answers before as many
  *   connections are opened behind its own as there are half-open places.
- * - A half-open place whose peer was silent for STALE_US is no client's that is on its way in. Where
- *   no free one is left it goes to any source that would get it if it were free, the oldest first.
- *   So forged addresses hold up a source that has more places only as long as they come.
+ * - A half-open place whose peer was silent for STALE_US is no client's that is on its way in.
+ *   Where no free one is left it goes to any source that would get it if it were free, the oldest
+ *   first. So forged addresses hold up a source that has more places only as long as they come.
  * - A source that may have no more loses the oldest of its own half-open ones: who forges its
  *   address takes nothing from others, and the source itself gets in by the same rule.
  */

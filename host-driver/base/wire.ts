@@ -16,8 +16,11 @@ export interface Wire extends Clock {
   onFrame(callback: (frame: Uint8Array) => void): void
   /** Where the other end was looked for, and what came of it: for whoever hears nothing of it. */
   tried?(): string
-  /** The connection broke: looks for the other end again, wherever it may be reached. */
-  seek?(): void
+  /**
+   * The connection broke: looks for the other end again, wherever it may be reached. Whether that
+   * may be over another path.
+   */
+  seek?(): boolean
   close(): void
 }
 

@@ -189,12 +189,13 @@ class Tunnel implements Wire {
     }, waitMs).unref()
   }
 
-  seek(): void {
+  seek(): boolean {
     this.paths = this.paths.filter(({ state }) => state !== 'closed')
     const begun = this.paths.map(({ address }) => address)
     this.left = this.addresses.filter((address) => !begun.includes(address))
     this.peer = null
     this.hurry(this.paths.some(({ error }) => error === null) ? NEXT_MS : 0)
+    return this.addresses.length > 1
   }
 
   private take(path: Path, datagram: Uint8Array): void {

@@ -23,10 +23,9 @@ export class WireWay extends Session implements Way {
   anotherMac: (() => readonly number[]) | null = null
 
   seek(): void {
-    // A wire that seeks no path has one, and its ports are published from one place.
-    if (this.wire.seek === undefined) return
-    if (this.anotherMac !== null) this.own = { ...this.own, mac: this.anotherMac() }
-    this.wire.seek()
+    // Over its one path a client stays in its place: its ports are published from there.
+    const isElsewhere = this.wire.seek?.() ?? false
+    if (isElsewhere && this.anotherMac !== null) this.own = { ...this.own, mac: this.anotherMac() }
   }
 
   async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {

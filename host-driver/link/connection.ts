@@ -21,7 +21,6 @@ import {
   TransportError,
   unmadeError,
 } from '../base/errors.ts'
-import { joined } from '../base/wide.ts'
 import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
 import type { WatchPort } from '../status/watch.ts'
@@ -140,9 +139,7 @@ export class Connection implements WatchPort, Broken {
     this.pathMtu = new PathMtu(options.pathMtu, tell)
     this.clientId = clientId
     this.random = random
-    // Who repeats a run by its seed wants numbers that he can read.
-    const first = options.seed === undefined ? joined(random() >>> 1, 1) : 1n
-    this.nextOperation = options.firstOperation ?? first
+    this.nextOperation = options.firstOperation ?? 1n
     this.inFlight = options.inFlight ?? 32
     this.inbox = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
   }

@@ -140,6 +140,10 @@ export class Reconnection {
     try {
       if (queuePair.granted.incarnation !== part.incarnation) throw startedAgain()
       for (const region of connection.regions.values()) await this.learn(region)
+      // The keys may be those of a part that was started again, which knows the queue no more; or
+      // the card of this host was.
+      const { incarnation } = await management.status(ATTEMPT_US)
+      if (incarnation !== part.incarnation || queuePair.broken) throw startedAgain()
       await this.ask(queuePair, part.state === 'serving')
       if (connection.closed !== null) throw connection.closed
       connection.use(queuePair)
@@ -386,11 +390,13 @@ const PASSING: ReadonlySet<string> = new Set([
 ])
 
 /** Whether trying again may help: nobody answered, or the new connection broke as well. */
+const PASSING_FAULTS: readonly string[] = ['ATTACH_FAILED', 'QUEUE_PAIRS_FULL']
+
 function isPassing(error: unknown): boolean {
   if (error instanceof TransportError) {
     return error.status !== 'REM_ACCESS_ERR' && error.status !== 'REM_INV_REQ_ERR'
   }
-  // The DPU behind the DPU may be on its way up, too.
-  if (error instanceof RefusedError) return error.fault === 'ATTACH_FAILED'
+  // The DPU behind the DPU may be on its way up; and a place may just be freed for who asks.
+  if (error instanceof RefusedError) return PASSING_FAULTS.includes(error.fault)
   return error instanceof PerdureError && PASSING.has(error.code)
 }

@@ -144,7 +144,7 @@ function describeConnections(arena: () => Arena): void {
     await lives(station, own)
   })
 
-  test('R1-S5: nor by one that says its address: numbers of queue pairs are no secret', async () => {
+  test('R1-S5: nor by one that says its address: such numbers are no secret', async () => {
     const { station, own } = await connected()
     await (await arena().station()).disconnect(own.qp, station.address)
     await lives(station, own)

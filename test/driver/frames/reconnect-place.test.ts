@@ -1,4 +1,4 @@
-/** A connection that is made again ends the one before it at the card: it comes from the same place. */
+/** A connection that is made again ends the one before it: it comes from the same place. */
 
 import { expect, test } from 'vitest'
 import type { Wire } from '../../../host-driver/base/wire.ts'
@@ -19,7 +19,7 @@ test('a client alone connects again as often as it likes: it has one queue pair'
   await dpu.close()
 })
 
-test('X-3: what an older connection left on the wire changes nothing behind the newer one', async () => {
+test('X-3: what an older connection left on the wire changes nothing later', async () => {
   const local = await openLocal()
   const late: Uint8Array[] = []
   let keeps = false

@@ -69,7 +69,7 @@ const ICRC = 4
 const ETHERNET_SOURCE = 6
 const IPV4_SOURCE: number = ETHERNET + 12
 
-/** A frame for the check, of that opcode, with so many bytes between BTH and ICRC, from 10.0.0.0. */
+/** A frame for the check, of that opcode, with so many bytes between BTH and ICRC. */
 function frameOf(opcode: number, behind: number, pad: number): Uint8Array {
   const udp = UDP + BTH + behind + ICRC
   const frame = new Uint8Array(Math.max(60, ETHERNET + IPV4 + udp))

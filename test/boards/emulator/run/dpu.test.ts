@@ -127,7 +127,7 @@ test('a frame is dropped and counted while the card is off or its ring is full',
   expect([sent.length, dpu.statistics.framesDropped, dpu.isOn]).toEqual([1024, 8, false])
 })
 
-test('without a seed a card draws one, and says it: that gives the same keys again', async () => {
+test('R1-S8: without a seed a card draws one, which gives the same keys again', async () => {
   const entropyOf = async (seed?: number): Promise<[number, readonly number[]]> => {
     const dpu = new EmulatedDpu({
       ...{ nvdimm: new Nvdimm({ bytes: 4096 }), clock: new VirtualClock(), bundle: ECHO },

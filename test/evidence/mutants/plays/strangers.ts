@@ -1,5 +1,5 @@
 /**
- * Others who speak to a card: what they are told, and what they end, take or point elsewhere (R1-S).
+ * Others who speak to a card: what they are told, and what they end or point elsewhere (R1-S).
  *
  * Invariant: whatever a stranger sends, the client that was there first is judged: what it is told,
  * and whether its record is stored.
@@ -40,8 +40,8 @@ function keys(): string | null {
     body.set(Buffer.from('records'), mad.REGION_NAME)
   })
   const [answer] = card.serve(fromElsewhere(asks))
-  const to = answer!.bytes.subarray(0, ETHERNET_SOURCE)
-  return STATION.every((byte, i) => byte === to[i]) ? 'keys go to who forges an address' : null
+  const key = u32(answer!.payload, mad.MAD_BODY + mad.REGION_RKEY)
+  return key === 0 ? null : 'keys go to who forges an address'
 }
 
 /** A card with a client that a stranger tries to harm, and what became of it. */
