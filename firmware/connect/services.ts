@@ -94,7 +94,9 @@ export function publish(
   const { services } = state.connections
   if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
   const taken = services.find((service) => service.port === port)
-  if (taken !== undefined && !mayRepublish(state, taken, packet)) return PORT_TAKEN
+  if (taken !== undefined && !mayRepublish(state, taken, packet)) {
+    return isRepublished(taken, publication) ? PASS : PORT_TAKEN
+  }
   if (form === FORM_NONE) {
     if (taken !== undefined) taken.port = 0
     return PASS
@@ -113,6 +115,12 @@ export function publish(
   service.rights = rights === 0 ? region.rights : rights
   writeOwner(service.owner, state.bytes, packet)
   return PASS
+}
+
+/** Asks it for what the port publishes already? Nothing changes, and the port stays whose it is. */
+function isRepublished(service: Service, { region, form, rights }: Publication): boolean {
+  if (region === null || service.regionId !== region.id || service.form !== form) return false
+  return service.rights === (rights === 0 ? region.rights : rights)
 }
 
 /** May who sent that packet say what the port publishes? */

@@ -47,24 +47,19 @@ static bool leaves_others(struct links *links, uint64_t mac, int link, uint64_t 
   return true;
 }
 
-/* Where that link can remember one more address; NULL: all of the set were heard lately. */
-static struct origin *room_at(struct links *links, int link, uint64_t mac, uint64_t now_us) {
-  struct origin *ways = ways_of(links, link, mac);
-  for (int i = 0; i < ORIGIN_WAYS; i++) {
-    if (ways[i].burst == 0 || now_us - ways[i].heard_us >= PEER_OWNED_US) return &ways[i];
-  }
-  return NULL;
-}
-
-/* Notes over which link that address speaks, where there is room: nobody who was heard lately is
- * forgotten for another. False: it is of another link. */
+/* Notes over which link that address speaks; the one not heard for longest makes room. False: it
+ * is of another link. */
 static bool hear(struct links *links, uint64_t mac, int link, uint64_t now_us) {
   struct origin *known = known_at(links, link, mac);
   if (known == NULL) {
     if (!leaves_others(links, mac, link, now_us)) return false;
-    known = room_at(links, link, mac, now_us);
+    known = ways_of(links, link, mac);
+    for (int i = 1; i < ORIGIN_WAYS; i++) {
+      struct origin *way = &ways_of(links, link, mac)[i];
+      if (way->burst < known->burst) known = way;
+    }
   }
-  if (known != NULL) *known = (struct origin){mac, links->bursts, now_us};
+  *known = (struct origin){mac, links->bursts, now_us};
   return true;
 }
 

@@ -8,8 +8,7 @@
  *   PEER_OWNED_US, or that link is down. What comes from it over another one meanwhile is dropped
  *   whole, and counted. Between interfaces it moves at once: cables are switched over, and whose a
  *   station is on those networks is their switches' affair.
- * - Each link remembers addresses of its own, and none that was heard lately makes room for
- *   another: what finds no room is served, and answered over every link.
+ * - Each link remembers addresses of its own: no flood over one pushes out those of another.
  * - Frames are never passed from one link to another: a card is no switch.
  * - A burst is of one link, and the links take turns: none waits for another that is busy.
  * - One that is deleted ends the service (`links_gone`), as if it were the only one.
