@@ -85,10 +85,11 @@ export interface Batch extends BatchBits {
   /** A record of it may have been executed before. */
   repetition: boolean
   /**
-   * Those that it has named, the first one first: all of one placement. None is there twice, and
-   * MESSAGES is none of them.
+   * Those that it has named, `regionCount` of them, the first one first: all of one placement. None
+   * is there twice, and MESSAGES is none of them. What stands behind is of batches before.
    */
   readonly regions: Region[]
+  regionCount: number
   /** The operation of index 0. */
   operationHigh: number
   operationLow: number
@@ -195,7 +196,8 @@ export function blankBatch(place: number): Batch {
     bitmap: new Uint32Array(BITMAP_WORDS_MAX),
     condition: 0,
     repetition: false,
-    regions: [],
+    regions: [MESSAGES],
+    regionCount: 0,
     operationHigh: 0,
     operationLow: 0,
     lastIndex: -1,
@@ -260,8 +262,8 @@ export function beginBatch(
   batch.count = batchCount
   batch.condition = fields.condition
   batch.repetition = false
-  batch.regions.length = 0
-  if (region !== MESSAGES) batch.regions.push(region)
+  batch.regionCount = 0
+  if (region !== MESSAGES) placeOf(batch, region)
   batch.operationHigh = high
   batch.operationLow = low
   batch.lastIndex = -1
@@ -330,8 +332,8 @@ function isKeptWith(batch: Batch, region: Region): boolean {
 }
 
 /** The region that says by whom the members are kept: the first one; of messages alone MESSAGES. */
-export function keeperOf({ regions }: Batch): Region {
-  return regions.length === 0 ? MESSAGES : regions[0]!
+export function keeperOf({ regions, regionCount }: Batch): Region {
+  return regionCount === 0 ? MESSAGES : regions[0]!
 }
 
 /** The next member is a record of that slot. BATCH_FIELDS if another is; BATCH_REGION of bytes. */
@@ -358,9 +360,19 @@ export function enterMessage(batch: Batch, index: number): Fault {
 }
 
 /** The place of the region in those of the batch, which has room for every one. */
-function placeOf({ regions }: Batch, region: Region): number {
-  const place = regions.indexOf(region)
-  return place < 0 ? regions.push(region) - 1 : place
+function placeOf(batch: Batch, region: Region): number {
+  const place = findPlace(batch, region)
+  if (place >= 0) return place
+  // A list that was cut and grown again would be allocated again for each batch.
+  batch.regions[batch.regionCount] = region
+  batch.regionCount += 1
+  return batch.regionCount - 1
+}
+
+/** The place of the region in those of the batch, or -1. */
+function findPlace({ regions, regionCount }: Batch, region: Region): number {
+  for (let i = 0; i < regionCount; i++) if (regions[i] === region) return i
+  return -1
 }
 
 /** The region of member `n`; MESSAGES of a message. */
@@ -382,7 +394,7 @@ export function vaLowOf(batch: Batch, n: number): number {
 
 /** Is a record of that slot collected, which is not judged yet? */
 export function hasCollected(batch: Batch, region: Region, slot: number): boolean {
-  const place = batch.regions.indexOf(region)
+  const place = findPlace(batch, region)
   if (place < 0 || batch.judged === batch.received) return false
   return hasSlot(batch.members!, place, slot)
 }

@@ -26,8 +26,8 @@ export interface Service {
   form: number
   /** Access flags (medium/region.ts) that connections to it get, at the most. */
   rights: number
-  /** Who published it: version of IP, Ethernet address, address of IP; all zeros: our own host. */
-  readonly owner: Uint8Array
+  /** The place that published it (services.ts). */
+  owner: string
 }
 
 /** Whom to connect to. */

@@ -64,8 +64,7 @@ import type { ConnectState, Service } from './context.ts'
 export function createServices(): Service[] {
   const services: Service[] = []
   for (let i = 0; i < SERVICES; i++) {
-    const owner = new Uint8Array(OWNER_BYTES)
-    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0, owner })
+    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0, owner: '' })
   }
   return services
 }
@@ -113,7 +112,7 @@ export function publish(
   service.regionId = region.id
   service.form = form
   service.rights = rights === 0 ? region.rights : rights
-  writeOwner(service.owner, state.bytes, packet)
+  service.owner = ownerOf(state.bytes, packet)
   return PASS
 }
 
@@ -130,36 +129,18 @@ function mayRepublish(
   packet: Packet | null,
 ): boolean {
   if (packet === null || regionOfService(state, service) === null) return true
-  const { owner } = service
-  const { bytes } = state
-  if (owner[0] !== packet.ipVersion) return false
+  return service.owner === ownerOf(state.bytes, packet)
+}
+
+/** The addresses, of Ethernet and of IP, that the packet came from; nothing for our own host. */
+function ownerOf(bytes: Uint8Array, packet: Packet | null): string {
+  if (packet === null) return ''
+  const isIpv4 = packet.ipVersion === 4
   const station = packet.frameAt + ETH_SOURCE
-  for (let i = 0; i < MAC_BYTES; i++) if (owner[1 + i] !== bytes[station + i]) return false
-  const from = sourceAt(packet)
-  const length = sourceBytes(packet)
-  for (let i = 0; i < length; i++) if (owner[OWNER_IP + i] !== bytes[from + i]) return false
-  return true
-}
-
-const OWNER_IP: number = 1 + MAC_BYTES
-const OWNER_BYTES: number = OWNER_IP + IPV6_ADDRESS_BYTES
-
-function writeOwner(owner: Uint8Array, bytes: Uint8Array, packet: Packet | null): void {
-  owner.fill(0)
-  if (packet === null) return
-  const from = sourceAt(packet)
-  const station = packet.frameAt + ETH_SOURCE
-  owner[0] = packet.ipVersion
-  owner.set(bytes.subarray(station, station + MAC_BYTES), 1)
-  owner.set(bytes.subarray(from, from + sourceBytes(packet)), OWNER_IP)
-}
-
-function sourceAt(packet: Packet): number {
-  return packet.ipAt + (packet.ipVersion === 4 ? IPV4_SOURCE : IPV6_SOURCE)
-}
-
-function sourceBytes(packet: Packet): number {
-  return packet.ipVersion === 4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES
+  const from = packet.ipAt + (isIpv4 ? IPV4_SOURCE : IPV6_SOURCE)
+  const length = isIpv4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES
+  const address = bytes.slice(from, from + length)
+  return `${bytes.slice(station, station + MAC_BYTES).join(':')} ${address.join('.')}`
 }
 
 /** The service of that id (wire-format 5.8), or null. Only ports of TCP's space are served. */

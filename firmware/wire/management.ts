@@ -172,7 +172,7 @@ export const DEVICE_ID_BYTES = 16
  *    0 name, 32 bytes    32 slots u32           36 capacity of a slot, bytes u32
  *   40 copies u8         41 kind u8             42 flags u16
  *   44 protection domain u16                    48 length u64 (bytes kind)
- *   56 R_Key u32         60 check-code key, 16 bytes
+ *   56 R_Key u32         60 check-code key, 16 bytes: zeros for who is not connected
  *   76 region id u32     80 stride, bytes u32   84 unsettled records u32
  *   88 base address u64 (bytes kind)            96 read-only u8
  *   97 placement u8      98 status that refuses writes u8, or 0

@@ -53,8 +53,8 @@ const TOLD: readonly Mutant[] = [
     id: 'port-of-anybody',
     rule: 'R1-S4: a port is left to who has published it',
     file: SERVICES,
-    find: '  if (owner[0] !== packet.ipVersion) return false\n',
-    replace: '  if (owner[0] === packet.ipVersion) return true\n',
+    find: 'return service.owner === ownerOf(state.bytes, packet)',
+    replace: "return service.owner !== ''",
     killer: directed('ports and strangers'),
   },
 ]
