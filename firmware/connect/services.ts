@@ -112,7 +112,7 @@ export function publish(
   service.regionId = region.id
   service.form = form
   service.rights = rights === 0 ? region.rights : rights
-  service.owner = ownerOf(state.bytes, packet)
+  service.owner = publisherOf(state.bytes, packet)
   return PASS
 }
 
@@ -129,11 +129,11 @@ function mayRepublish(
   packet: Packet | null,
 ): boolean {
   if (packet === null || regionOfService(state, service) === null) return true
-  return service.owner === ownerOf(state.bytes, packet)
+  return service.owner === publisherOf(state.bytes, packet)
 }
 
 /** The addresses, of Ethernet and of IP, that the packet came from; nothing for our own host. */
-function ownerOf(bytes: Uint8Array, packet: Packet | null): string {
+function publisherOf(bytes: Uint8Array, packet: Packet | null): string {
   if (packet === null) return ''
   const isIpv4 = packet.ipVersion === 4
   const station = packet.frameAt + ETH_SOURCE

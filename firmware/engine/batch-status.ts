@@ -20,6 +20,7 @@ import {
   durableUpToIndex,
   endHanding,
   endNotice,
+  keeperOf,
   noteMemberDurable,
   noteRefused,
   releaseMembers,
@@ -33,7 +34,7 @@ import { BURST_FRAMES } from '../board/limits.ts'
 import type { GroupContext } from '../burst/context.ts'
 import type { GroupItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
-import { PLACEMENT_LOCAL } from '../medium/region.ts'
+import { MESSAGES, PLACEMENT_LOCAL } from '../medium/region.ts'
 import {
   answerBatch,
   PERSIST_ALL,
@@ -127,8 +128,9 @@ function answerBits(
 }
 
 /** How what the group has of the batch is durable: as its regions are, or as the table is. */
-function mechanismIn(state: BoardState, { regions }: Batch): number {
-  return regions.length > 0 ? regions[0]!.mechanism : mechanismOf(state, PLACEMENT_LOCAL)
+function mechanismIn(state: BoardState, batch: Batch): number {
+  const keeper = keeperOf(batch)
+  return keeper === MESSAGES ? mechanismOf(state, PLACEMENT_LOCAL) : keeper.mechanism
 }
 
 /** What became of a record of a batch in the group. */

@@ -19,6 +19,7 @@
 import {
   BATCH_NONE,
   type Batch,
+  keeperOf,
   noteHandedEnd,
   noteRefused,
   operationHighOf,
@@ -47,7 +48,7 @@ export function relayMembers(
 ): boolean {
   if (batch.handed > 0) return false
   const { judged } = batch
-  const region = batch.regions[0]!
+  const region = keeperOf(batch)
   const isThere = state.regions.places[region.index] === region
   const initiator = isThere ? findInitiator(state, relayOf(state, region).qp) : null
   const most = initiator === null ? 0 : burstRoom(initiator)
@@ -104,7 +105,7 @@ function sendMember(
   work.expectLow = members.expectLow[n]!
   reth.vaHigh = members.slots[n]!
   reth.vaLow = 0
-  reth.rkey = relayOf(state, batch.regions[0]!).rkey
+  reth.rkey = relayOf(state, keeperOf(batch)).rkey
   reth.length = work.length
   pweth.wait = members.waits[n]!
   pweth.slotAddressed = true

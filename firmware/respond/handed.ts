@@ -100,7 +100,7 @@ const handed: Ask = blankAsk()
 export function handCollected(state: RecordContext, qp: QueuePair, batch: Batch): void {
   beginHanding(state.batches, batch)
   // A link reads what it sends until its end: not from frames, which are moved later.
-  if (batch.regions[0]!.placement !== PLACEMENT_THROUGH) return
+  if (keeperOf(batch).placement !== PLACEMENT_THROUGH) return
   if (handMembers(state, qp, batch)) endTurn(state, batch)
 }
 
@@ -180,7 +180,7 @@ function goOn(
     refuseQueuePair(state, qp, batch.psn, NOT_DURABLE)
     return true
   }
-  const isRelay = batch.regions[0]!.placement === PLACEMENT_RELAY
+  const isRelay = keeperOf(batch).placement === PLACEMENT_RELAY
   const went = isRelay ? relayMembers(state, batch) : handMembers(state, qp, batch)
   if (went || batch.handed > 0) {
     batch.lastUs = now

@@ -140,10 +140,8 @@ export class Reconnection {
     try {
       if (queuePair.granted.incarnation !== part.incarnation) throw startedAgain()
       for (const region of connection.regions.values()) await this.learn(region)
-      // The keys may be those of a part that was started again, which knows the queue no more; or
-      // the card of this host was.
-      const { incarnation } = await management.status(ATTEMPT_US)
-      if (incarnation !== part.incarnation || queuePair.broken) throw startedAgain()
+      // The card of this host may have been started again meanwhile, and the queue with it.
+      if (queuePair.broken) throw startedAgain()
       await this.ask(queuePair, part.state === 'serving')
       if (connection.closed !== null) throw connection.closed
       connection.use(queuePair)

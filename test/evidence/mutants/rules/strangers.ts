@@ -53,7 +53,7 @@ const TOLD: readonly Mutant[] = [
     id: 'port-of-anybody',
     rule: 'R1-S4: a port is left to who has published it',
     file: SERVICES,
-    find: 'return service.owner === ownerOf(state.bytes, packet)',
+    find: 'return service.owner === publisherOf(state.bytes, packet)',
     replace: "return service.owner !== ''",
     killer: directed('ports and strangers'),
   },
