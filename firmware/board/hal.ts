@@ -131,6 +131,35 @@ export const ARRANGE = 12
  */
 export const KEYSTREAM = 13
 
+/*
+ * What sessions are made of (session/). All of it lies in packet memory; `from` and `to` may be the
+ * same place, and overlap in no other way. What is secret is kept nowhere else when the command is
+ * done.
+ */
+
+/**
+ * X25519 (RFC 7748 5): the scalar of 32 bytes at `from` times the point of 32 bytes at `aux`, 32
+ * bytes, go to `to`; `length` is 32. A product of zeros fails as AUTHENTICATION_FAILED.
+ */
+export const AGREE = 14
+/** SHA-256 (FIPS 180-4) of [from, from + length): its 32 bytes go to `to`. */
+export const HASH = 15
+/**
+ * ChaCha20-Poly1305 (RFC 8439 2.8): seals [from, from + length) to [to, to + length + 16), the tag
+ * at the end. At `aux` lie the key, 32 bytes, the nonce, 12 bytes, the length of the associated
+ * data, 32 bits in the machine's own byte order, at most SEAL_DATA_BYTES, and that data.
+ */
+export const SEAL = 16
+/**
+ * Opens [from, from + length), 16 bytes of it the tag, to [to, to + length - 16); `aux` as for
+ * SEAL. Another tag fails as AUTHENTICATION_FAILED, and nothing is written.
+ */
+export const UNSEAL = 17
+export const SEAL_KEY_BYTES = 32
+export const SEAL_NONCE_BYTES = 12
+export const SEAL_TAG_BYTES = 16
+export const SEAL_DATA_BYTES = 64
+
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
 
@@ -162,6 +191,8 @@ export const NO_POWER = 6
 export const DMA_FAILED = 7
 /** The bytes have another guard: between who computed it and here they were damaged. */
 export const GUARD_FAILED = 8
+/** What a peer sent proves nothing: another tag than the key gives, a point of small order. */
+export const AUTHENTICATION_FAILED = 9
 
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.
