@@ -83,6 +83,7 @@ import { receiveSend } from './respond/receives.ts'
 import { serveOrdered } from './respond/rounds.ts'
 import { pausedWaitUs, serveStreams } from './respond/stream.ts'
 import { receiveWrite } from './respond/write.ts'
+import type { SessionState } from './session/context.ts'
 import { receiveResidency } from './status/associate.ts'
 import { isTelling, receiveTold, serveWatches } from './status/hearing.ts'
 import { serveHints } from './status/prefetch.ts'
@@ -144,6 +145,7 @@ export type State = BoardState &
   ResidencyState &
   ScrubState &
   ConnectState &
+  SessionState &
   ManageState
 
 /** Answers that one frame may cause, at the most. */

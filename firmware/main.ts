@@ -38,6 +38,8 @@ import { createTranslation } from './medium/translation.ts'
 import { noticeHost } from './queues/host.ts'
 import { createResidency } from './residency/told.ts'
 import { createHints } from './residency/waiting-hints.ts'
+import { boardPrimitives } from './session/primitives.ts'
+import { createSessions } from './session/sessions.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import { blankAsk, blankOrdered } from './transport/message.ts'
 import type { Psn } from './transport/psn.ts'
@@ -111,6 +113,7 @@ export function createState(machine: Machine): State {
     answered: [],
     answeredHost: [],
     regionJob: createRegionJob(),
+    sessions: createSessions(machine.facts, boardPrimitives(list, machine.memory)),
     scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }

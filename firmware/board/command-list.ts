@@ -260,6 +260,7 @@ export function runAlone(
   from: number,
   to: number,
   length: number,
+  aux = 0,
 ): number {
   const { machine, words, alone } = list
   for (let i = 0; i < COMMAND_WORDS; i++) alone[i] = words[i]!
@@ -268,6 +269,7 @@ export function runAlone(
   words[FROM] = from
   words[TO] = to
   words[LENGTH] = length
+  words[AUX] = aux
   machine.run(1)
   const result = words[RESULT]!
   words.set(alone)

@@ -322,6 +322,32 @@ export const FAULTS: readonly FaultRow[] = [
   ),
   faultRow('PORT_TAKEN', 'management', 0, 'the port publishes something else, for somebody else'),
   faultRow('GROUP_SOURCE', 'drop', 0, 'from an address that no station has: of a group, of nobody'),
+  faultRow(
+    'NO_SESSION',
+    'management',
+    0,
+    'the card has peers, and this comes in none of its sessions',
+  ),
+  faultRow('SEAL_BROKEN', 'drop', 0, 'a datagram of a session that was changed, or comes again'),
+  faultRow(
+    'HANDSHAKE',
+    'management',
+    0,
+    'a handshake that was changed, or is meant for another card',
+  ),
+  faultRow(
+    'PEER_UNKNOWN',
+    'management',
+    0,
+    'the key of the handshake is none of the peers of the card',
+  ),
+  faultRow('FORBIDDEN', 'management', 0, 'the rights of the peer do not cover that'),
+  faultRow(
+    'OPEN_CARD',
+    'management',
+    0,
+    'the card is open: it has no peers, and makes no sessions',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -444,5 +470,11 @@ export const GUARD: Fault = numberOf('GUARD')
 export const PIECES: Fault = numberOf('PIECES')
 export const NO_RECEIVE: Fault = numberOf('NO_RECEIVE')
 export const GROUP_SOURCE: Fault = numberOf('GROUP_SOURCE')
+export const NO_SESSION: Fault = numberOf('NO_SESSION')
+export const SEAL_BROKEN: Fault = numberOf('SEAL_BROKEN')
+export const HANDSHAKE: Fault = numberOf('HANDSHAKE')
+export const PEER_UNKNOWN: Fault = numberOf('PEER_UNKNOWN')
+export const FORBIDDEN: Fault = numberOf('FORBIDDEN')
+export const OPEN_CARD: Fault = numberOf('OPEN_CARD')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

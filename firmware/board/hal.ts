@@ -258,6 +258,24 @@ export const ICRC_GOOD = 1
 /** Flag of a received FLUSH request: its ICRC is the one that Linux computes (wire-format 2.5). */
 export const ICRC_GOOD_LINUX_FLUSH = 2
 
+/** Who may come, and what to do. */
+export interface Peer {
+  /** Its public key, 32 bytes. */
+  readonly key: readonly number[]
+  readonly name: string
+  /** It may do everything. */
+  readonly admin: boolean
+  /** Names of the regions that it may read, and that it may write and read; '*' is every one. */
+  readonly read: readonly string[]
+  readonly write: readonly string[]
+}
+
+/** Sessions: the card's own secret key, 32 bytes, and its peers, at least one and at most PEERS. */
+export interface Identity {
+  readonly secret: readonly number[]
+  readonly peers: readonly Peer[]
+}
+
 /** What a board states about itself, once, at power-on. Plain data: it crosses as JSON. */
 export interface Facts {
   /** The board's name, as in `boards/`. */
@@ -284,6 +302,8 @@ export interface Facts {
   readonly pathMtu: number
   /** Eight 32-bit words of entropy, fresh at every power-on: the key of the generator. */
   readonly entropy: readonly number[]
+  /** The card takes calls in sessions of its peers only; it is open where this is absent. */
+  readonly identity?: Identity
 }
 
 /** One machine, as the core sees it. */

@@ -84,6 +84,12 @@ export const RECEIVE_BYTES: number = PATH_MTU_BYTES_MAX
 /** Least time between two congestion notifications of one queue pair, µs (DCQCN). */
 export const NOTIFICATION_US = 50
 
+/** Sessions of the card's peers at once. */
+export const SESSIONS = 128
+
+/** A session ends so long after its handshake; its client makes another one before, µs. */
+export const SESSION_US: number = 2 * 3_600_000_000
+
 /** Ports of RDMA-CM that may be published at once. */
 export const SERVICES = 64
 

@@ -58,10 +58,18 @@ export const RANDOM_KEY_BYTES = 32
 export const RANDOM_BYTES = 256
 
 /**
+ * What a command of a session (session/) works on: its text, then its key, nonce and data, or its
+ * point. Zeros while none is under way.
+ */
+export const SECRETS_AT: number = RANDOM_AT + RANDOM_BYTES
+export const SECRETS_TEXT_BYTES = 512
+export const SECRETS_BYTES: number = SECRETS_TEXT_BYTES + 128
+
+/**
  * One frame header per queue pair, ready to be copied under an answer: 128 bytes each; and one for
  * management.
  */
-export const TEMPLATES_AT: number = RANDOM_AT + RANDOM_BYTES
+export const TEMPLATES_AT: number = SECRETS_AT + SECRETS_BYTES
 export const TEMPLATE_BYTES = 128
 
 /** The superblock, as it is read and written. */

@@ -13,6 +13,7 @@ import type { HostWork } from '../host/work.ts'
 import type { MemoryState } from '../medium/context.ts'
 import type { Residency } from '../residency/told.ts'
 import type { Hints } from '../residency/waiting-hints.ts'
+import type { SessionState } from '../session/context.ts'
 import type { PersistRange } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import type { Ask, Ordered } from '../transport/message.ts'
@@ -120,8 +121,14 @@ export type ThroughContext = PartContext & ThroughState
 /** A queue of the host is served, and may end. */
 export type QueueContext = BoardState & MemoryState & BatchState & HostState & QueueState
 
-/** A queue pair is refused, or ends: what it holds is let go. */
-export type RefusalContext = BoardState & TransportState & BatchState & GatherState & QueueState
+/** A queue pair is opened, and granted its regions; or it ends, and what it holds is let go. */
+export type RefusalContext = BoardState &
+  MemoryState &
+  TransportState &
+  BatchState &
+  GatherState &
+  QueueState &
+  SessionState
 
 /** Work for an initiator, whose queue pair may end. */
 export type WorkContext = RefusalContext & RequestState

@@ -32,6 +32,7 @@ import {
 } from '../board/limits.ts'
 import { STAGING_AT } from '../board/memory-map.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import { grantAll } from '../session/grants.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import {
@@ -41,7 +42,7 @@ import {
   type QueuePairOptions,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
-import type { GatherState, QueueState } from './context.ts'
+import type { GatherState, QueueState, RefusalContext } from './context.ts'
 
 /** Largest message that can be gathered, bytes. */
 export const STAGED_BYTES_MAX: number = STAGING_BYTES - SLOT_HEADER_BYTES
@@ -138,15 +139,19 @@ export function releaseStaging(state: GatherState, qp: QueuePair): void {
   qp.staging = -1
 }
 
-/** Opens the queue pair of that number, which may have a batch; its place must be free. */
+/**
+ * Opens the queue pair of that number, which may have a batch, and the regions of whose it is; its
+ * place must be free.
+ */
 export function openPair(
-  state: FrameContext & BatchState,
+  state: RefusalContext,
   number: number,
   options: QueuePairOptions,
 ): QueuePair {
   const qp = openQueuePair(state.queuePairs, number, options)
   qp.heardUs = state.connections.nowUs
   createBatch(state.batches, state.machine.memory, qp.index)
+  grantAll(state, qp)
   return qp
 }
 

@@ -24,6 +24,7 @@ import {
   type QueuePair,
   type QueuePairOptions,
   STATE_ERROR,
+  STOCK_PEER,
 } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
 import {
@@ -249,6 +250,7 @@ function establish(state: ConnectContext, link: Link): void {
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     speaksPersist: speaks,
     source: OWN_LINKS,
+    peer: STOCK_PEER,
   })
   prepareLink(state, link, qp)
   qp.hold = HOLD_CONNECTED

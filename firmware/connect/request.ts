@@ -23,11 +23,12 @@ import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../board/lim
 import { random32 } from '../board/random.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
+import { grantOne } from '../session/grants.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import { sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
-import type { QueuePair } from '../transport/queue-pair.ts'
+import { type QueuePair, STOCK_PEER } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
@@ -146,7 +147,9 @@ function acceptRequest(
     speaksPersist: speaks,
     rights: service.rights,
     source: sourceOf(state, packet),
+    peer: STOCK_PEER,
   })
+  grantOne(state, qp, region)
   prepareTemplate(qp, state.bytes, packet)
   const connection = beginConnection(state, qp)
   connection.phase = PHASE_REPLIED

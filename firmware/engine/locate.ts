@@ -5,9 +5,10 @@
  * here (wire-format 3.3, step 10; section 4).
  *
  * Invariants:
- * - A key that a SEND with Invalidate has taken back names nothing any more on the queue pair that
- *   took it back, and works on the others. What has the place of its region next, be it of the
- *   part, of the host or with another DPU, has a key that nobody has taken back.
+ * - A key that a SEND with Invalidate has taken back, or of a region that its peer has no right to,
+ *   names nothing on that queue pair, and works on the others. What has the place of its region
+ *   next, be it of the part, of the host or with another DPU, has a key that nobody has taken back
+ *   (session/grants.ts).
  * - `state.located` holds what was found last, until the next request is looked for: who needs it
  *   for longer keeps it. A fault says nothing of the bytes.
  * - A record is served from a copy whose check code was verified just now.
@@ -28,7 +29,6 @@ import {
   UNSETTLED_READ,
 } from '../board/fault.ts'
 import { DMA_FAILED, DONE } from '../board/hal.ts'
-import { QUEUE_PAIRS } from '../board/limits.ts'
 import { isSafe } from '../burst/burst.ts'
 import type { ThroughContext } from '../burst/context.ts'
 import { firstShown } from '../burst/through-job.ts'
@@ -45,13 +45,14 @@ import {
   KIND_BYTES,
   KIND_ON_DEMAND,
   KIND_RECORDS,
+  REMOTE_ATOMIC,
+  REMOTE_WRITE,
   type Region,
   slotAddress,
   WRITE_PERSIST,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import type { TransportState } from '../transport/context.ts'
 import type { Party, QueuePair } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
 import {
@@ -67,6 +68,9 @@ import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 /** So many views, from the first on, show data alone. */
 const VIEWS_OF_DATA: number = VIEW_DATA + 1
 
+/** What changes a region. A FLUSH changes nothing: who may read may have it made durable. */
+const CHANGES: number = WRITE_PERSIST | REMOTE_WRITE | REMOTE_ATOMIC
+
 /** Bytes of the word of an atomic, on which it must lie. */
 export const WORD_BYTES = 8
 
@@ -79,25 +83,19 @@ export const WORD_BYTES = 8
 export function accessOf(state: MemoryState, party: Party, rkey: number, rights: number): Fault {
   const region = findRegion(state.regions, rkey)
   state.located.region = region
-  if (region !== null && ((party.invalidated >> region.index) & 1) !== 0) return KEY
+  if (region !== null && ((party.readable >> region.index) & 1) === 0) return KEY
   const fault = accessFault(region, party.protectionDomain, rights)
-  return fault === PASS && (party.rights & rights) !== rights ? RIGHTS : fault
+  if (fault !== PASS) return fault
+  if ((rights & CHANGES) !== 0 && ((party.writable >> region!.index) & 1) === 0) return RIGHTS
+  return (party.rights & rights) !== rights ? RIGHTS : PASS
 }
 
 /** Takes the key back on this queue pair. KEY if it names nothing here. */
 export function invalidate(state: MemoryState, qp: QueuePair, rkey: number): Fault {
   const fault = accessOf(state, qp, rkey, 0)
   if (fault !== PASS) return fault
-  qp.invalidated |= 1 << state.located.region!.index
+  qp.readable &= ~(1 << state.located.region!.index)
   return PASS
-}
-
-/** A key that was taken back on some queue pair was another one, of who had the place before. */
-export function forgetInvalidated(state: TransportState, index: number): void {
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const qp = state.queuePairs.places[i]!
-    if (qp !== null) qp.invalidated &= ~(1 << index)
-  }
 }
 
 // ---- ranges ------------------------------------------------------------------------------------

@@ -25,7 +25,13 @@ import {
 import { NO_CLIENT } from '../commit/operations.ts'
 import { type Blocks, createBlocks } from '../residency/blocks.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
-import { ALL_RIGHTS, type Party, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import {
+  ALL_REGIONS,
+  ALL_RIGHTS,
+  type Party,
+  type QueuePair,
+  STATE_OPEN,
+} from '../transport/queue-pair.ts'
 import { blankElement, type Element } from './host.ts'
 
 /** Blocks of a peer's memory that are counted together. */
@@ -265,7 +271,8 @@ function blankParty(): HostParty {
     client: NO_CLIENT,
     protectionDomain: 0,
     rights: ALL_RIGHTS,
-    invalidated: 0,
+    readable: ALL_REGIONS,
+    writable: ALL_REGIONS,
   }
 }
 

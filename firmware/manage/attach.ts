@@ -25,7 +25,6 @@ import type { RequestState } from '../burst/context.ts'
 import { openInitiator } from '../burst/open-initiator.ts'
 import type { ConnectState, Link, Target } from '../connect/context.ts'
 import { closeLink, connectTo } from '../connect/initiate.ts'
-import { forgetInvalidated } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   drawKey,
@@ -36,6 +35,7 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../medium/region.ts'
+import { grantAgain } from '../session/grants.ts'
 import { STATE_ERROR } from '../transport/queue-pair.ts'
 import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
 import type { Attachment, ManageContext, ManageState } from './context.ts'
@@ -173,7 +173,7 @@ const ATTACHMENTS = {
     relay.clientLow = link.target.clientLow
     const { name } = state.attachments[place]!
     state.regions.places[REGIONS + place] = relayRegionOf(state, REGIONS + place, name, geometry)
-    forgetInvalidated(state, REGIONS + place)
+    grantAgain(state, REGIONS + place)
   },
   ended(state: ManageContext, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)

@@ -7,6 +7,7 @@
 
 import type { Fault } from '../board/fault.ts'
 import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../board/limits.ts'
+import type { Session } from '../session/context.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import type { Packet } from '../wire/packet.ts'
 import type { ManageContext } from './context.ts'
@@ -22,6 +23,8 @@ export interface Call {
   readonly modifier: number
   /** Who asks; null: our own host, through its queue. */
   readonly packet: Packet | null
+  /** The session that it came in; null: in the clear. */
+  readonly session: Session | null
 }
 
 export type Handler = (call: Call) => Fault

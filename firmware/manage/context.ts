@@ -8,6 +8,7 @@ import type { ServeContext } from '../burst/context.ts'
 import type { ConnectContext, Link, WaitingManagement } from '../connect/context.ts'
 import type { Region } from '../medium/region.ts'
 import type { RegionEntry } from '../medium/superblock.ts'
+import type { SessionState } from '../session/context.ts'
 import type { Deth } from '../wire/deth.ts'
 import type { Answer } from './once.ts'
 
@@ -72,4 +73,4 @@ export interface ManageState {
 }
 
 /** A control call is executed. */
-export type ManageContext = ServeContext & ConnectContext & ManageState
+export type ManageContext = ServeContext & ConnectContext & ManageState & SessionState

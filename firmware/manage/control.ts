@@ -13,16 +13,19 @@ import {
   BLANK,
   FAULTS,
   type Fault,
+  FORBIDDEN,
   FORMATTED,
   HOST_ONLY,
   MANAGEMENT_FORM,
   NO_REGION,
+  NO_SESSION,
   NOT_SERVING,
   PASS,
   PIECES,
   PLACEMENT_UNKNOWN,
   QUEUE_PAIRS_FULL,
   REQUEST,
+  SEAL_BROKEN,
   UNDER_WAY,
   UNREADABLE,
 } from '../board/fault.ts'
@@ -40,7 +43,7 @@ import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
-import { isConnected, isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
+import { isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
 import {
@@ -67,16 +70,19 @@ import { settlePending } from '../placement/settle-host.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.ts'
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
+import type { Session } from '../session/context.ts'
+import { sealDatagram } from '../session/sealed.ts'
+import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/sessions.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
-import { OWN_HOST, sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
   createQueuePair,
   findQueuePair,
   type QueuePair,
+  type QueuePairOptions,
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { freeNumber, numberAt } from '../transport/queue-pair-number.ts'
@@ -88,6 +94,15 @@ import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
 import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
+import {
+  askerOf,
+  callFault,
+  isStranger,
+  mayLearnKeys,
+  peerNumberOf,
+  readFault,
+  writeFault,
+} from './access.ts'
 import { attach, detach } from './attach.ts'
 import { boot } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
@@ -154,12 +169,14 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_PUBLISH]: [mad.METHOD_SET, publishRegion],
   [mad.ATTRIBUTE_ATTACH]: [mad.METHOD_SET, attachRegion],
   [mad.ATTRIBUTE_DETACH]: [mad.METHOD_SET, detachRegion],
+  [mad.ATTRIBUTE_HANDSHAKE]: [mad.METHOD_SET, handshake],
   ...QUEUE_HANDLERS,
 }
 
 /** Attributes that a part which was refused answers too. */
 const ALWAYS = [
   ...[mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS],
+  mad.ATTRIBUTE_HANDSHAKE,
   ...FOR_ANYBODY,
   ...FOR_THE_HOST,
 ]
@@ -168,7 +185,7 @@ const ALWAYS = [
  * Attributes that are executed once, however often the datagram comes.
  */
 const ONCE = [
-  mad.ATTRIBUTE_PIECES,
+  ...[mad.ATTRIBUTE_HANDSHAKE, mad.ATTRIBUTE_PIECES],
   ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT, mad.ATTRIBUTE_REMOVE],
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
@@ -187,13 +204,19 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
     deliverDatagram(state, waiting.madAt, waiting.peerNumber, waiting.packet)
     return
   }
+  const session = mad.isSealed(bytes, waiting.madAt) ? openSealed(state, waiting.madAt) : null
+  if (session === SEAL_BROKEN) {
+    count(state, SEAL_BROKEN)
+    return
+  }
   const qp = managementPair(waiting.peerNumber)
   prepareTemplate(qp, bytes, waiting.packet)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
-  answerCall(state, waiting.madAt, to, waiting.packet)
+  if (session === NO_SESSION) refuseCall(state, waiting.madAt, to, NO_SESSION)
+  else answerCall(state, waiting.madAt, to, waiting.packet, session as Session | null)
   endFrame(answers, qp, end, behind)
   run(state.list)
   endRemoved(state)
@@ -209,7 +232,7 @@ export function serveHostCalls(state: ManageContext): void {
   const waiting = calls.count
   calls.count = 0
   for (let i = 0; i < waiting; i++) {
-    answerCall(state, callAt(i), HOST_ANSWER_AT, null)
+    answerCall(state, callAt(i), HOST_ANSWER_AT, null, null)
     deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP, null)
     runBurst(state)
     endRemoved(state)
@@ -217,20 +240,39 @@ export function serveHostCalls(state: ManageContext): void {
   }
 }
 
-/** Executes the call at `at`, and makes the answer at `to`. */
-function answerCall(state: ManageContext, at: number, to: number, packet: Packet | null): void {
+/** Refuses what is no call of anybody that is known; the answer is in the clear. */
+function refuseCall(state: BoardState, at: number, to: number, fault: Fault): void {
+  const { bytes } = state
+  const header = mad.blankMad()
+  mad.readMad(header, bytes, at)
+  count(state, fault)
+  bytes.fill(0, to, to + mad.MAD_BYTES)
+  const status = mad.STATUS_REFUSED
+  mad.writeMad(bytes, to, { ...header, method: mad.METHOD_RESPONSE, status, fault })
+}
+
+/** Executes the call at `at`, and makes the answer at `to`, sealed if the call was. */
+function answerCall(
+  state: ManageContext,
+  at: number,
+  to: number,
+  packet: Packet | null,
+  session: Session | null,
+): void {
   const { bytes } = state
   const header = mad.blankMad()
   mad.readMad(header, bytes, at)
   bytes.copyWithin(to, at, at + mad.MAD_BYTES)
   const body = { at: at + mad.MAD_BODY, to: to + mad.MAD_BODY }
-  const fault = handle({ state, bytes, ...body, modifier: header.modifier, packet }, header)
+  const who = { packet, session }
+  const fault = handle({ state, bytes, ...body, modifier: header.modifier, ...who }, header)
   // What is under way is no fault: nothing is wrong.
   if (fault !== PASS && fault !== UNDER_WAY) count(state, fault)
   header.method = mad.METHOD_RESPONSE
   header.status = fault === PASS ? mad.STATUS_OK : mad.STATUS_REFUSED
   header.fault = fault
   mad.writeMad(bytes, to, header)
+  if (session !== null) sealDatagram(state.sessions.primitives, session, bytes, to)
 }
 
 function handle(call: Call, header: mad.Mad): Fault {
@@ -238,10 +280,12 @@ function handle(call: Call, header: mad.Mad): Fault {
   if (entry === undefined || entry[0] !== header.method) return REQUEST
   const { state, bytes, to, packet } = call
   if (packet !== null && FOR_THE_HOST.includes(header.attribute)) return HOST_ONLY
+  const denied = callFault(call, header.attribute)
+  if (denied !== PASS) return denied
   if (state.refused !== PASS && !ALWAYS.includes(header.attribute)) return NOT_SERVING
   if (!ONCE.includes(header.attribute)) return entry[1](call)
   const answered = packet === null ? state.answeredHost : state.answered
-  const source = packet === null ? OWN_HOST : sourceOf(state, packet)
+  const source = askerOf(call)
   const before = answeredBefore(answered, source, header)
   if (before !== undefined) {
     bytes.set(before.body, to)
@@ -268,17 +312,21 @@ function status(call: Call): Fault {
   const { state, bytes, to } = call
   const { report } = state.recovery
   const format = state.refused === PASS ? versionOf(state.superblock) : FORMAT_VERSION
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   bytes[to + mad.PART_STATE] = partState(state)
   bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
   bytes[to + mad.PART_FAULT] = partFault(state)
+  bytes[to + mad.PART_ACCESS] = hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN
+  putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
+  putU32(bytes, to + mad.PART_FORMAT_VERSION, format)
+  // Strangers learn nothing more.
+  if (isStranger(call)) return PASS
   bytes[to + mad.PART_REGIONS] = state.regions.count
   putU32(bytes, to + mad.PART_INCARNATION, state.incarnation)
   for (let i = 0; i < mad.DEVICE_ID_BYTES; i++) {
     bytes[to + mad.PART_DEVICE_ID + i] = state.superblock.bytes[DEVICE_ID_AT + i]!
   }
   put64(bytes, to + mad.PART_NVDIMM_BYTES_HIGH, state.facts.nvdimmBytes)
-  putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
-  putU32(bytes, to + mad.PART_FORMAT_VERSION, format)
   putU32(bytes, to + mad.PART_REPORT_ENTRIES, report.entries.length)
   putU32(bytes, to + mad.PART_UNSETTLED, lostRecords(state))
   putU32(bytes, to + mad.PART_LINES_READ, report.linesRead)
@@ -354,8 +402,14 @@ function openRegion(call: Call): Fault {
   const { state, bytes, at } = call
   const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   if (region === null) return NO_REGION
-  describeRegion(call, region)
-  return PASS
+  const fault = readFault(call, region)
+  if (fault === PASS) describeRegion(call, region)
+  return fault
+}
+
+/** Two messages, and who has both of its ends has a session (session/noise.ts). */
+function handshake({ state, at, to }: Call): Fault {
+  return answerHandshake(state, at, to)
 }
 
 /** The region ends permanently (remove.ts). */
@@ -372,7 +426,9 @@ function publishRegion(call: Call): Fault {
   const port = u16(bytes, at + mad.PUBLISH_PORT)
   const form = bytes[at + mad.PUBLISH_FORM]!
   const rights = u32(bytes, at + mad.PUBLISH_RIGHTS)
-  const fault = publish(state, { port, region, form, rights, packet: call.packet })
+  // Among admins none owns a port.
+  const packet = call.session === null ? call.packet : null
+  const fault = publish(state, { port, region, form, rights, packet })
   if (fault === PASS && region !== null) describeRegion(call, region)
   return fault
 }
@@ -410,6 +466,7 @@ function regionByIndex(call: Call): Fault {
   const region = state.regions.places[modifier] ?? null
   // A relay is told of to who knows its name.
   if (region === null || region.placement === PLACEMENT_RELAY) return NO_REGION
+  if (readFault(call, region) !== PASS) return NO_REGION
   describeRegion(call, region)
   return PASS
 }
@@ -425,8 +482,7 @@ function describeRegion(call: Call, region: Region): void {
   putU16(bytes, to + mad.REGION_FLAGS, toldFlags(region))
   putU16(bytes, to + mad.REGION_DOMAIN, region.protectionDomain)
   put64(bytes, to + mad.REGION_LENGTH_HIGH, region.areaBytes)
-  // Keys are for our own host, and for who is connected (R1-S1).
-  if (call.packet === null || isConnected(state, call.packet)) {
+  if (mayLearnKeys(call)) {
     putU32(bytes, to + mad.REGION_RKEY, region.rkey)
     bytes.copyWithin(to + mad.REGION_CHECK_KEY, region.keyAt, region.keyAt + KEY_BYTES)
   }
@@ -460,15 +516,13 @@ function connect(call: Call): Fault {
     expectedPsn: (random32(state) & 0xffffff) as Psn,
     requesterPsn: (u32(bytes, at + mad.CONNECT_CLIENT_PSN) & 0xffffff) as Psn,
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
-    source: sourceOf(state, call.packet),
+    source: askerOf(call),
+    peer: peerNumberOf(call),
   }
-  let qp = existingPair(
-    state,
-    call.packet,
-    options.peerNumber,
-    options.clientHigh,
-    options.clientLow,
-  )
+  if (call.session !== null && options.clientHigh !== clientTagOf(state, call.session)) {
+    return FORBIDDEN
+  }
+  let qp = existingPair(state, call.packet, options)
   if (qp === null) {
     let number = freeNumber(state, options.source)
     if (number < 0) number = numberAt(state, dismissSilent(state, options.source))
@@ -498,15 +552,14 @@ function toldDepths({ bytes, at }: Call): Depths | null {
 function existingPair(
   state: BoardState & TransportState & QueueState,
   packet: Packet,
-  peerNumber: number,
-  clientHigh: number,
-  clientLow: number,
+  { peerNumber, clientHigh, clientLow, peer }: QueuePairOptions,
 ): QueuePair | null {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     // Our own host's is nobody else's, whoever its peer is.
     if (isHostPair(state, qp) || !isFromPlace(state, qp, packet)) continue
+    if (qp.peer !== peer) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
@@ -520,7 +573,8 @@ function disconnect(call: Call): Fault {
   // driver that looks for the card elsewhere may be another station since; it knows both numbers.
   if (call.packet === null || isHostPair(state, qp)) return PASS
   if (isLive(state, state.connections.places[qp.index]!)) return PASS
-  if (!isFromPeer(state, qp, call.packet)) return PASS
+  if (qp.peer !== peerNumberOf(call)) return PASS
+  if (call.session === null && !isFromPeer(state, qp, call.packet)) return PASS
   failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS
@@ -578,7 +632,8 @@ function scan(call: Call): Fault {
   const first = u32(bytes, at + mad.SCAN_RECORD)
   if (region === null || region.kind !== KIND_RECORDS) return NO_REGION
   if (first > region.slots) return REQUEST
-  let fault = mendFault(state, region)
+  let fault = writeFault(call, region)
+  if (fault === PASS) fault = mendFault(state, region)
   if (fault !== PASS) return fault
   const may = !isUnflushed(state, region) && takeSlice(state)
   const last = may ? sliceEnd(region, first) : first
@@ -606,6 +661,8 @@ function settleLostRecord(call: Call): Fault {
   if (record >= region.slots || bytes[at + mad.SETTLE_DECISION] !== mad.SETTLE_DISCARD) {
     return REQUEST
   }
+  const denied = writeFault(call, region)
+  if (denied !== PASS) return denied
   const fault = discardRecord(state, region, record)
   if (fault === PASS) describeRegion(call, region)
   return fault

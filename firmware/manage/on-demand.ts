@@ -26,7 +26,6 @@ import { SPACE_BYTES } from '../board/hal.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
 import type { ResidencyState } from '../burst/context.ts'
-import { forgetInvalidated } from '../engine/locate.ts'
 import type { HostState } from '../host/host-state.ts'
 import { isHostRange } from '../host/ranges.ts'
 import type { MemoryState } from '../medium/context.ts'
@@ -51,6 +50,7 @@ import {
   setFrame,
   takePages,
 } from '../medium/translation.ts'
+import { grantAgain } from '../session/grants.ts'
 import { endOnDemand, wakePaused } from '../status/on-demand.ts'
 import { pageChanged, regionEnded } from '../status/telling.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
@@ -92,7 +92,7 @@ export function registerOnDemand(call: Call): Fault {
     rights,
   })
   state.regions.places[region.index] = region
-  forgetInvalidated(state, region.index)
+  grantAgain(state, region.index)
   putU32(bytes, to + mad.ON_DEMAND_RKEY, region.rkey)
   putU32(bytes, to + mad.ON_DEMAND_PLACE, region.index)
   return PASS

@@ -31,7 +31,6 @@ import { sliceEnd } from '../burst/slice.ts'
 import { listFault } from '../commit/closed.ts'
 import type { CommitState } from '../commit/context.ts'
 import { formatSlots } from '../commit/format-slots.ts'
-import { forgetInvalidated } from '../engine/locate.ts'
 import { closeBy, mendFault } from '../engine/storage.ts'
 import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, placedAt, type Region } from '../medium/region.ts'
 import {
@@ -48,6 +47,7 @@ import {
 } from '../medium/superblock.ts'
 import { markUnflushed } from '../placement/through.ts'
 import { isFormatted } from '../placement/through-store.ts'
+import { grantAgain } from '../session/grants.ts'
 import { installRegion, isPending } from './boot.ts'
 import { JOB_ERASE, JOB_MAKE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 
@@ -185,7 +185,7 @@ export function joinRegion(
   }
   markUnflushed(state, installRegion(state, index))
   state.regions.count = regionCountOf(superblock)
-  forgetInvalidated(state, index)
+  grantAgain(state, index)
   return PASS
 }
 

@@ -46,7 +46,7 @@ import type { FrameContext } from '../transport/context.ts'
 import { isAt } from '../wire/bytes.ts'
 import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
-import { MAD_BYTES, MAD_METHOD, METHOD_RESPONSE, madFault } from '../wire/management.ts'
+import { isSealed, MAD_BYTES, MAD_METHOD, METHOD_RESPONSE, madFault } from '../wire/management.ts'
 import type { Packet } from '../wire/packet.ts'
 import { seenAt, THIRD } from './look.ts'
 
@@ -86,7 +86,8 @@ function keepCall(state: HostContext, from: number): void {
   const { bytes } = state
   const { calls } = state.host
   const request = bytes[from + MAD_METHOD] !== METHOD_RESPONSE
-  if (!request || madFault(bytes, from, MAD_BYTES) !== PASS) {
+  const isOurs = madFault(bytes, from, MAD_BYTES) === PASS && !isSealed(bytes, from)
+  if (!request || !isOurs) {
     count(state, MANAGEMENT_FORM)
     return
   }

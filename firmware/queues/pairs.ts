@@ -32,7 +32,7 @@ import { endWatches } from '../status/hearing.ts'
 import type { TransportState } from '../transport/context.ts'
 import { OWN_HOST } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
-import { closeQueuePair, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
+import { closeQueuePair, HOLD_RESTING, HOST_PEER, STATE_ERROR } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
 import { flushRequester } from '../transport/requester.ts'
 import { endBatchBurst } from './batch-room.ts'
@@ -62,6 +62,7 @@ export function openHostPair(
     protectionDomain: domain,
     expectedPsn: 0 as Psn,
     source: OWN_HOST,
+    peer: HOST_PEER,
   })
   qp.state = STATE_ERROR
   qp.hold = HOLD_RESTING
@@ -121,6 +122,7 @@ export function readyHostPair(state: RefusalContext, number: number, options: Pa
     sendDepth: options.sendDepth,
     speaksPersist: options.incarnation !== 0,
     source: OWN_HOST,
+    peer: HOST_PEER,
   })
   // Nobody takes its number before the host has closed it, also when it has failed.
   qp.hold = HOLD_RESTING

@@ -183,7 +183,7 @@ function serveAssociation(state: ServeContext, a: Association, now: number): num
   const qp = residency.qps[a.index]!
   const region = residency.regions[a.index]!
   const open = qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
-  if (!open || ((qp.invalidated >> region.index) & 1) !== 0) {
+  if (!open || ((qp.readable >> region.index) & 1) === 0) {
     releaseAssociation(state, a)
     return Infinity
   }

@@ -49,6 +49,16 @@ export const HOLD_RESTING = 2
 /** Every access flag: what a region grants decides. */
 export const ALL_RIGHTS = -1
 
+/** Every region, as bits. */
+export const ALL_REGIONS = -1
+
+/** Whose a queue pair is (session/grants.ts): a place in the list of peers, or one of these. */
+export const ANYBODY = -1
+/** Of RDMA-CM: a card with peers grants it the region that its port publishes. */
+export const STOCK_PEER = -2
+/** Of our own host: a card with peers grants its other end what the host registers on demand. */
+export const HOST_PEER = -3
+
 /** No message is in progress. */
 export const MESSAGE_NONE = 0
 export const MESSAGE_WRITE = 1
@@ -78,8 +88,9 @@ export interface Party extends ClientId {
   readonly protectionDomain: number
   /** Access flags that it has at the most, whatever a region grants. */
   readonly rights: number
-  /** Regions whose key works here no more: a bit for each place. */
-  readonly invalidated: number
+  /** Regions whose keys work here, and those of them that it may change: a bit for each place. */
+  readonly readable: number
+  readonly writable: number
 }
 
 export interface QueuePair extends Party {
@@ -96,6 +107,8 @@ export interface QueuePair extends Party {
   readonly speaksPersist: boolean
   /** Who has its place, and after how many others it was opened (places.ts). */
   readonly source: string
+  /** Place in the list of peers, or ANYBODY, STOCK_PEER, HOST_PEER. */
+  readonly peer: number
   opened: number
   /** Whether its place may be given to another before it is closed: HOLD_*. */
   hold: number
@@ -174,7 +187,8 @@ export interface QueuePair extends Party {
 
   /** The peer's FLUSH requests have the ICRC that Linux computes. */
   linuxFlush: boolean
-  invalidated: number
+  readable: number
+  writable: number
   /** When the peer was last told of congestion, µs. */
   notifiedUs: number
 
@@ -388,6 +402,8 @@ export interface QueuePairOptions {
   readonly rights?: number
   /** Who has its place (places.ts): nobody in particular if absent. */
   readonly source?: string
+  /** Whose it is; ANYBODY if absent. */
+  readonly peer?: number
 }
 
 /** Opens the queue pair of that number; its place must be free. */
@@ -405,7 +421,7 @@ export function openQueuePair(
 /** Where its rings begin; nothing is held back, its peer was told of no block; in no table yet. */
 const UNUSED = {
   ...{ heldBackPsn: -1, heldBackFirst: 0, kindNext: 0, rememberedNext: 0 },
-  ...{ invalidated: 0, notifiedUs: -Infinity, opened: 0 },
+  ...{ readable: ALL_REGIONS, writable: ALL_REGIONS, notifiedUs: -Infinity, opened: 0 },
 } as const
 
 /** Its message in progress goes to no memory, and none has. */
@@ -437,6 +453,7 @@ export function createQueuePair(
     speaksPersist: options.speaksPersist ?? true,
     rights: options.rights ?? ALL_RIGHTS,
     source: options.source ?? '',
+    peer: options.peer ?? ANYBODY,
     hold: HOLD_NONE,
     heardUs: 0,
     state: STATE_OPEN,

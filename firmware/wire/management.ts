@@ -18,9 +18,15 @@
  *   +--------+--------+--------+--------+
  * 24|     magic 0x50445243, "PDRC"      |
  *   +--------+--------+--------+--------+
- * 28|   1    | fault  |        0        |
+ * 28|version | fault  |        0        |
  *   +--------+--------+--------+--------+
  * 32|        body (224 bytes)           |
+ *
+ * Version 1 is told in the clear. In a session (session/) the version is 2, and of the body the
+ * first 196 bytes are sealed: header and body authenticate.
+ *
+ *    0 body, sealed, 196 bytes    196 tag, 16 bytes
+ *  212 session u32                216 counter u64: of datagrams of that session in that direction
  *
  * Datagrams get lost: a client repeats its request with the same transaction id, and every request
  * may be repeated without harm. An answer has the request's attribute, transaction id and modifier,
@@ -58,6 +64,13 @@ export const CLASS_VERSION = 1
 /** "PDRC". */
 export const MANAGEMENT_MAGIC = 0x50445243
 export const MANAGEMENT_VERSION = 1
+/** The version of a datagram that is sealed. */
+export const SEALED_VERSION = 2
+export const SEALED_BODY_BYTES = 196
+export const SEALED_TAG = 196
+export const SEALED_SESSION = 212
+export const SEALED_COUNTER_HIGH = 216
+export const SEALED_COUNTER_LOW = 220
 
 /** Methods. */
 export const METHOD_GET = 0x01
@@ -108,6 +121,7 @@ export const ATTRIBUTE_UNMAP = 0x0072
 export const ATTRIBUTE_ON_DEMAND_END = 0x0073
 export const ATTRIBUTE_ON_DEMAND_STATE = 0x0074
 export const ATTRIBUTE_RESIDENCY = 0x0075
+export const ATTRIBUTE_HANDSHAKE = 0x0080
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.
@@ -123,6 +137,7 @@ export const ATTRIBUTE_RESIDENCY = 0x0075
  *   72 pages of it that had decayed, or were torn, and were written again since the start u32
  *   76 likewise lines of the operation table u32   80 clients of whom both lines were lost u32
  *   96 what is under way u8: 0 nothing, 1 a region is made, 2 the room of one is cleared
+ *   97 who may come u8: 1 whoever reaches the card, 2 its peers, in sessions; 0 an older card
  *  100 its region id u32               104 of it done, bytes u64   112 in all, bytes u64
  */
 export const PART_STATE = 0
@@ -147,6 +162,7 @@ export const PART_SUPERBLOCK_MENDED = 72
 export const PART_OPERATIONS_MENDED = 76
 export const PART_OPERATIONS_LOST = 80
 export const PART_WORK = 96
+export const PART_ACCESS = 97
 export const PART_WORK_REGION = 100
 export const PART_WORK_DONE_HIGH = 104
 export const PART_WORK_DONE_LOW = 108
@@ -160,6 +176,10 @@ export const STATE_REFUSED = 2
 export const STATE_FAILED_CLOSED = 3
 /** Their names, for people and programs. */
 export const STATE_NAMES = ['blank', 'serving', 'refused', 'failedClosed'] as const
+
+/** Who may come. */
+export const ACCESS_OPEN = 1
+export const ACCESS_PEERS = 2
 
 /** FORMAT (SET): the device id that it shall have; zeros let the part choose. */
 export const FORMAT_DEVICE_ID = 0
@@ -234,6 +254,22 @@ export const REGION_TAKES_GUARDS = 4
 export const REGION_JOINS_BATCHES = 16
 
 /*
+ * HANDSHAKE (SET): the two messages of a session's handshake (session/noise.ts). Nothing else is
+ * asked of a card with peers in the clear, but STATUS.
+ *
+ *    0 first message, 96 bytes, its payload is empty
+ *    0 second message, 60 bytes; its payload are 12 bytes:
+ *
+ *       0 session u32    4 incarnation u32    8 rights u8: bit 0 an admin's    9 zeros
+ */
+export const HANDSHAKE_SECOND_BYTES = 60
+export const HANDSHAKE_PAYLOAD_BYTES = 12
+export const HANDSHAKE_SESSION = 0
+export const HANDSHAKE_INCARNATION = 4
+export const HANDSHAKE_RIGHTS = 8
+export const RIGHTS_ADMIN = 1
+
+/*
  * CONNECT (SET)
  *
  *    0 client QPN u32    4 starting PSN of the client u32   8 path MTU u16
@@ -265,7 +301,7 @@ export const DISCONNECT_CLIENT_QP = 4
 /*
  * REPORT (GET, the modifier is the first entry): what recovery did.
  *
- *    0 entries in all u32    4 entries here u32, at most 8    16 entries of 24 bytes:
+ *    0 entries in all u32    4 entries here u32, at most 7    16 entries of 24 bytes:
  *
  *       0 region u16         2 lane u8, 0xff scan   3 row of the case table u8
  *       4 action u8          5 source u8            6 valid copies, a bit each, u8   7 flags u8
@@ -276,7 +312,7 @@ export const REPORT_TOTAL = 0
 export const REPORT_HERE = 4
 export const REPORT_FIRST = 16
 export const REPORT_ENTRY_BYTES = 24
-export const REPORT_ENTRIES_PER_MAD = 8
+export const REPORT_ENTRIES_PER_MAD = 7
 export const ENTRY_REGION = 0
 export const ENTRY_LANE = 2
 export const ENTRY_ROW = 3
@@ -294,13 +330,13 @@ export const LANE_SCAN = 0xff
 /*
  * COUNTERS (GET, the modifier is the first counter): how often each fault was met, by its number.
  *
- *    0 counters in all u32   4 counters here u32, at most 27   8 counters, u64 each
+ *    0 counters in all u32   4 counters here u32, at most 23   8 counters, u64 each
  */
 export const COUNTERS_TOTAL = 0
 export const COUNTERS_HERE = 4
 export const COUNTERS_FIRST = 8
 export const COUNTER_BYTES = 8
-export const COUNTERS_PER_MAD = 27
+export const COUNTERS_PER_MAD = 23
 
 /*
  * SCAN (SET)
@@ -422,8 +458,14 @@ export function madFault(bytes: Uint8Array, at: number, length: number): Fault {
   if (bytes[at + MAD_CLASS] !== CLASS_VENDOR) return MANAGEMENT_FORM
   if (bytes[at + MAD_CLASS_VERSION] !== CLASS_VERSION) return MANAGEMENT_FORM
   if (u32(bytes, at + MAD_MAGIC) !== MANAGEMENT_MAGIC) return MANAGEMENT_FORM
-  if (bytes[at + MAD_VERSION] !== MANAGEMENT_VERSION) return MANAGEMENT_FORM
-  return PASS
+  const version = bytes[at + MAD_VERSION]
+  const known = version === MANAGEMENT_VERSION || version === SEALED_VERSION
+  return known ? PASS : MANAGEMENT_FORM
+}
+
+/** Is the datagram at `at` sealed in a session? */
+export function isSealed(bytes: Uint8Array, at: number): boolean {
+  return bytes[at + MAD_VERSION] === SEALED_VERSION
 }
 
 /** Reads the 32 bytes of header at `at`; `madFault` has passed them. */
@@ -438,7 +480,12 @@ export function readMad(into: Mad, bytes: Uint8Array, at: number): void {
 }
 
 /** Writes the 32 bytes of header at `at`; the body behind it is the caller's. */
-export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
+export function writeMad(
+  bytes: Uint8Array,
+  at: number,
+  from: Mad,
+  version: number = MANAGEMENT_VERSION,
+): void {
   bytes[at + MAD_BASE_VERSION] = BASE_VERSION
   bytes[at + MAD_CLASS] = CLASS_VENDOR
   bytes[at + MAD_CLASS_VERSION] = CLASS_VERSION
@@ -451,7 +498,7 @@ export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
   putU16(bytes, at + MAD_ATTRIBUTE + 2, 0)
   putU32(bytes, at + MAD_MODIFIER, from.modifier)
   putU32(bytes, at + MAD_MAGIC, MANAGEMENT_MAGIC)
-  bytes[at + MAD_VERSION] = MANAGEMENT_VERSION
+  bytes[at + MAD_VERSION] = version
   bytes[at + MAD_FAULT] = from.fault
   putU16(bytes, at + MAD_FAULT + 1, 0)
 }
@@ -463,7 +510,7 @@ export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
  *    0 epoch u32, 0 if there is no host    4 queues K u32       8 queues in use u32
  *   12 contexts cached u32                16 capacity u32      20 policy u8   21 pointer order u8
  *   22 n u16                              24 age, µs u32
- *   32 counters in all u32                36 counters here u32, at most 23   40 counters, u64 each
+ *   32 counters in all u32                36 counters here u32, at most 19   40 counters, u64 each
  *
  * QUEUE (GET, the modifier is the queue): its queue information, as the card has it now; 0 zone 1,
  * 64 zone 2, 96 zone 3, and 112 1 if it is in the cache. Anybody may ask.
@@ -483,7 +530,7 @@ export const QUEUES_AGE = 24
 export const QUEUES_COUNTERS_TOTAL = 32
 export const QUEUES_COUNTERS_HERE = 36
 export const QUEUES_COUNTERS = 40
-export const QUEUES_COUNTERS_PER_MAD = 23
+export const QUEUES_COUNTERS_PER_MAD = 19
 export const QUEUE_ZONE2 = 64
 export const QUEUE_ZONE3 = 96
 export const QUEUE_CACHED = 112

@@ -1,0 +1,28 @@
+/**
+ * The card's peers and their sessions: the slice of the state that session/ owns.
+ */
+
+import type { Peer } from '../board/hal.ts'
+import type { KeyPair, Primitives } from './noise.ts'
+import type { Seal } from './sealed.ts'
+
+export interface Session extends Seal {
+  /** Its peer: the place in the list of peers. */
+  readonly peer: number
+  /** When its handshake was, µs. */
+  readonly sinceUs: number
+  /** When it was heard last; -1 before the first datagram: its client may be nobody. */
+  heardUs: number
+}
+
+export interface Sessions {
+  readonly primitives: Primitives
+  /** The card's own keys; null where the card is open. */
+  readonly own: KeyPair | null
+  readonly peers: readonly Peer[]
+  readonly places: (Session | null)[]
+}
+
+export interface SessionState {
+  readonly sessions: Sessions
+}

@@ -1,0 +1,178 @@
+/**
+ * The sessions of a card: who has made a handshake, and which datagrams are whose.
+ *
+ * Invariants:
+ * - A session is its peer's: whoever has its keys has had the secret key of the peer and an
+ *   ephemeral key of that handshake.
+ * - A session that was never heard grants nothing and goes first: first messages that come again
+ *   push out nobody who has spoken. Of the others the one goes that was heard longest ago, of the
+ *   peer that has most: no peer pushes out those of others while it has more.
+ * - The id of a session names its place; the rest of it is drawn, so that one of before names none.
+ */
+
+import type { BoardState } from '../board/context.ts'
+import {
+  type Fault,
+  HANDSHAKE,
+  NO_SESSION,
+  OPEN_CARD,
+  PASS,
+  PEER_UNKNOWN,
+  SEAL_BROKEN,
+} from '../board/fault.ts'
+import type { Facts } from '../board/hal.ts'
+import { SESSION_US, SESSIONS } from '../board/limits.ts'
+import { random32 } from '../board/random.ts'
+import { putU32 } from '../wire/bytes.ts'
+import * as mad from '../wire/management.ts'
+import type { Session, SessionState, Sessions } from './context.ts'
+import {
+  FIRST_BYTES,
+  type Handshake,
+  KEY_BYTES,
+  type KeyPair,
+  type Primitives,
+  publicOf,
+  readPayload,
+  readSender,
+  respond,
+  split,
+  writeSecond,
+} from './noise.ts'
+import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
+
+export function createSessions({ identity }: Facts, primitives: Primitives): Sessions {
+  const own = identity === undefined ? null : keyPairOf(primitives, new Uint8Array(identity.secret))
+  const places: (Session | null)[] = new Array<null>(SESSIONS).fill(null)
+  return { primitives, own, peers: identity?.peers ?? [], places }
+}
+
+function keyPairOf(primitives: Primitives, secret: Uint8Array): KeyPair {
+  return { secret, public: publicOf(primitives, secret) }
+}
+
+/** Does the card take calls of its peers only? */
+export function hasPeers({ sessions }: SessionState): boolean {
+  return sessions.own !== null
+}
+
+function drawKey(state: BoardState): Uint8Array {
+  const key = new Uint8Array(KEY_BYTES)
+  for (let at = 0; at < KEY_BYTES; at += 4) putU32(key, at, random32(state))
+  return key
+}
+
+/**
+ * Answers the first message of a handshake at `at`: the second one goes to `to`. The session that
+ * it makes grants nothing before it is heard. Faults: OPEN_CARD, HANDSHAKE, PEER_UNKNOWN.
+ */
+export function answerHandshake(state: BoardState & SessionState, at: number, to: number): Fault {
+  const { sessions, bytes } = state
+  const { primitives, own } = sessions
+  if (own === null) return OPEN_CARD
+  const ephemeral = keyPairOf(primitives, drawKey(state))
+  const handshake = respond(primitives, own, ephemeral, PROLOGUE)
+  const message = bytes.slice(at, at + FIRST_BYTES)
+  if (readSender(handshake, message) === null) return HANDSHAKE
+  const peer = peerOf(sessions, handshake.remote)
+  if (peer < 0) return PEER_UNKNOWN
+  if (readPayload(handshake, message) === null) return HANDSHAKE
+  return makeSession(state, handshake, peer, to)
+}
+
+function peerOf({ peers }: Sessions, key: Uint8Array): number {
+  return peers.findIndex((peer) => key.every((byte, i) => byte === peer.key[i]))
+}
+
+function makeSession(
+  state: BoardState & SessionState,
+  handshake: Handshake,
+  peer: number,
+  to: number,
+): Fault {
+  const { sessions, bytes } = state
+  const place = freePlace(state)
+  // The lower bits name the place (SESSIONS is a power of two), the others are drawn.
+  const id = ((random32(state) & -SESSIONS) | place) >>> 0
+  const payload = new Uint8Array(mad.HANDSHAKE_PAYLOAD_BYTES)
+  putU32(payload, mad.HANDSHAKE_SESSION, id)
+  putU32(payload, mad.HANDSHAKE_INCARNATION, state.incarnation)
+  payload[mad.HANDSHAKE_RIGHTS] = sessions.peers[peer]!.admin ? mad.RIGHTS_ADMIN : 0
+  const message = writeSecond(handshake, payload)
+  if (message === null) return HANDSHAKE
+  const seal = createSeal(id, split(handshake, false))
+  const times = { sinceUs: state.connections.nowUs, heardUs: -1 }
+  sessions.places[place] = { ...seal, peer, ...times }
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  bytes.set(message, to)
+  return PASS
+}
+
+/** The place for one more session: a free one, or that of the one that goes. */
+function freePlace(state: BoardState & SessionState): number {
+  const { places } = state.sessions
+  const free = places.findIndex((one) => one === null || isOver(state, one))
+  if (free >= 0) return free
+  const unheard = oldest(
+    places,
+    (one) => one.heardUs < 0,
+    ({ sinceUs }) => sinceUs,
+  )
+  if (unheard >= 0) return unheard
+  const most = peerOfMost(places)
+  return oldest(
+    places,
+    (one) => one.peer === most,
+    ({ heardUs }) => heardUs,
+  )
+}
+
+function oldest(
+  places: Sessions['places'],
+  isMeant: (one: Session) => boolean,
+  timeOf: (one: Session) => number,
+): number {
+  let found = -1
+  for (let i = 0; i < places.length; i++) {
+    const one = places[i]!
+    if (!isMeant(one)) continue
+    if (found < 0 || timeOf(one) < timeOf(places[found]!)) found = i
+  }
+  return found
+}
+
+/** The peer with the most sessions: of several the first one. */
+function peerOfMost(places: Sessions['places']): number {
+  const counts = new Map<number, number>()
+  for (const one of places) counts.set(one!.peer, (counts.get(one!.peer) ?? 0) + 1)
+  const most = Math.max(...counts.values())
+  return [...counts].find(([, count]) => count === most)![0]
+}
+
+function isOver({ connections }: BoardState, { sinceUs }: Session): boolean {
+  return connections.nowUs - sinceUs > SESSION_US
+}
+
+/**
+ * Opens the sealed datagram at `at`. The session that it came in, or NO_SESSION, SEAL_BROKEN: then
+ * nothing has changed.
+ */
+export function openSealed(state: BoardState & SessionState, at: number): Session | Fault {
+  const { sessions, bytes } = state
+  const id = sessionIdAt(bytes, at)
+  const session = sessions.places[id & (SESSIONS - 1)] ?? null
+  if (session === null || session.id !== id || isOver(state, session)) return NO_SESSION
+  if (!openDatagram(sessions.primitives, session, bytes, at)) return SEAL_BROKEN
+  session.heardUs = state.connections.nowUs
+  return session
+}
+
+/**
+ * Upper half of the ids that clients of that peer have: the first 32 bits of the SHA-256 of its
+ * key. The part takes an operation that it knows of a client for its repetition (D-6), and ids of
+ * clients stand in records: so nobody but a peer may be one of its clients.
+ */
+export function clientTagOf({ sessions }: SessionState, session: Session): number {
+  const { key } = sessions.peers[session.peer]!
+  return clientTag(sessions.primitives, new Uint8Array(key))
+}
