@@ -626,7 +626,7 @@ export class Management {
 
   private take(bytes: Uint8Array, at: number, length: number): void {
     const { header } = this
-    if (mad.madFault(bytes, at, length) !== PASS) return
+    if (mad.madFault(bytes, at, length) !== PASS || mad.isSealed(bytes, at)) return
     mad.readMad(header, bytes, at)
     const call = this.calls.get(header.transactionLow)
     if (call === undefined || header.transactionHigh !== this.transactionHigh) return
