@@ -16,6 +16,7 @@
  */
 
 import {
+  AGREE,
   ARRANGE,
   AUX,
   BAD_COMMAND,
@@ -60,6 +61,7 @@ import {
   SPACE_BYTES,
   TO,
   TRANSMIT,
+  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
@@ -86,6 +88,7 @@ import { NO_TRANSLATION } from '../host/iommu.ts'
 import type { PcieLink } from '../host/pcie.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
+import { NoiseCommands } from './noise-commands.ts'
 
 /* Where an address leads. */
 const NOWHERE = 0
@@ -118,6 +121,10 @@ export const OP_NAMES: readonly string[] = [
   'guard',
   'arrange',
   'keystream',
+  'agree',
+  'hash',
+  'seal',
+  'unseal',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -201,6 +208,7 @@ export class EmulatedMachine implements Machine {
   private readonly operands: DataView
   private readonly word: Int32Array = new Int32Array(ATOMIC_BYTES / 4)
   private readonly wordBytes: Uint8Array = new Uint8Array(this.word.buffer)
+  private readonly noise: NoiseCommands
   /** Where the host's memory lies that HOST_SPACE shows (ARRANGE). */
   private pieces: HostPieces
   /** What was put together for the command that is executed, and bytes of it. */
@@ -249,6 +257,7 @@ export class EmulatedMachine implements Machine {
     this.words = new Float64Array(buffer, byteOffset + COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
     this.halves = new Int32Array(buffer, byteOffset, packets.length >> 2)
     this.operands = new DataView(buffer, byteOffset, packets.length)
+    this.noise = new NoiseCommands(packets, (at, length) => this.space(at, length) === PACKETS)
     this.fencesBefore = options.nvdimm.fences
     this.storedBefore = options.nvdimm.bytesStored
     this.cleanedBefore = options.nvdimm.linesCleaned
@@ -321,7 +330,7 @@ export class EmulatedMachine implements Machine {
   private execute(op: number, at: number): number {
     this.commandCount++
     this.gatheredBytes = 0
-    if (!(op >= COPY && op <= KEYSTREAM) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= UNSEAL) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -347,6 +356,7 @@ export class EmulatedMachine implements Machine {
     if (op === GUARD) return this.guard(words[at + FROM]!, length, words[at + AUX]!)
     if (op === ARRANGE) return this.arrange(words[at + FROM]!, length)
     if (op === KEYSTREAM) return this.stream(words[at + FROM]!, to, length)
+    if (op >= AGREE) return this.noise.run(op, words[at + FROM]!, to, length, words[at + AUX]!)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
     return DONE

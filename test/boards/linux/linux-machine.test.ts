@@ -14,7 +14,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import {
-  ARRANGE,
+  AGREE,
+  AUTHENTICATION_FAILED,
   BAD_COMMAND,
   COMMAND_WORDS,
   COMPARE,
@@ -31,6 +32,7 @@ import {
   PRIVATE_AT,
   RESULT,
   SKIP,
+  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import { Drawing, type Left, runEmulated, runNative } from '../../support/native/machine-lists.ts'
 import { because, compileMachine, noMachine } from '../../support/native/machine-program.ts'
@@ -112,12 +114,15 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       frames += emulated.ran.reduce((sum, ran) => sum + ran.frames.length, 0)
     }
     // Lists that came to nothing would agree, too.
-    for (let op = COPY; op <= ARRANGE; op++) {
+    for (let op = COPY; op <= UNSEAL; op++) {
       expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
       if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
     }
     expect(seen.get(`${COMPARE} ${DIFFERENT}`)).toBeGreaterThan(50)
     expect(seen.get(`${GUARD} ${GUARD_FAILED}`)).toBeGreaterThan(10)
+    for (const op of [AGREE, UNSEAL]) {
+      expect(seen.get(`${op} ${AUTHENTICATION_FAILED}`), `${op}`).toBeGreaterThan(10)
+    }
     expect(seen.has(`${COPY} ${MEDIA_ERROR}`)).toBe(poisoned > 0)
     expect(frames).toBeGreaterThan(50)
   })

@@ -13,13 +13,16 @@ import { type Recorder, recordBoots } from '../../../boards/emulator/run/direct.
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
+import { NOISE_KEY_BYTES } from '../../../boards/software/noise-primitives.ts'
 import {
+  AGREE,
   AUX,
   CHECK,
   COMPARE_SWAP,
   COPY,
   COPY_CLEAN,
   FETCH_ADD,
+  HASH,
   KEYSTREAM,
   LENGTH,
   type Machine,
@@ -27,7 +30,10 @@ import {
   RECEIVE_AT,
   RECEIVED_AT,
   RESULT,
+  SEAL,
+  SEAL_TAG_BYTES,
   TO,
+  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import {
   FRAME_BYTES_MAX,
@@ -227,12 +233,15 @@ class Session {
   private tellCommand(command: number): void {
     const { view } = this
     const op = view.word(command, OP)
-    if (op === COPY || op === COPY_CLEAN)
-      this.tell(view.word(command, TO), view.word(command, LENGTH))
-    else if (op === CHECK) this.tell(view.word(command, TO), CHECK_CODE_BYTES)
-    else if (op === KEYSTREAM) this.tell(view.word(command, TO), view.word(command, LENGTH))
+    const to = view.word(command, TO)
+    const length = view.word(command, LENGTH)
+    if (op === COPY || op === COPY_CLEAN || op === KEYSTREAM) this.tell(to, length)
+    else if (op === CHECK) this.tell(to, CHECK_CODE_BYTES)
+    else if (op === AGREE || op === HASH) this.tell(to, NOISE_KEY_BYTES)
+    else if (op === SEAL) this.tell(to, length + SEAL_TAG_BYTES)
+    else if (op === UNSEAL) this.tell(to, length - SEAL_TAG_BYTES)
     else if (op === FETCH_ADD || op === COMPARE_SWAP) {
-      this.tell(view.word(command, TO), ATOMIC_BYTES)
+      this.tell(to, ATOMIC_BYTES)
       this.tell(view.word(command, AUX), ATOMIC_BYTES)
     }
   }

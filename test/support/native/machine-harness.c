@@ -30,6 +30,8 @@
 
 enum {
   COMMAND_BYTES = 64,
+  /* Key, nonce, and how much data there is. */
+  SEALING_BYTES = HAL_SEAL_KEY_BYTES + HAL_SEAL_NONCE_BYTES + (int)sizeof(uint32_t),
   PAGE_BYTES = 4096,
   /* From the beginning of a page, to end with one. */
   LATE_BYTES = PAGE_BYTES - HAL_MEMORY_BYTES % PAGE_BYTES,
@@ -269,8 +271,24 @@ static double some_length(void) {
   return (double)below(below(50) == 0 ? 10000000 : 600);
 }
 
+/* What sessions are made of lies in packet memory, and the data of a seal is short. */
+static void some_session(double *words) {
+  const int addresses[] = {HAL_FROM, HAL_TO, HAL_AUX};
+  for (int i = 0; i < 3; i++) {
+    uint64_t end = HAL_MEMORY_BYTES - below(700), inside = HAL_PRIVATE_AT + below(20000);
+    words[addresses[i]] = (double)(below(3) == 0 ? end : inside);
+  }
+  if (words[HAL_OP] == HAL_AGREE) words[HAL_LENGTH] = 32;
+  uint64_t sealing = (uint64_t)words[HAL_AUX];
+  if (sealing + SEALING_BYTES <= HAL_MEMORY_BYTES) {
+    uint32_t data_bytes = (uint32_t)below(HAL_SEAL_DATA_BYTES + 2);
+    memcpy(machine.packets + sealing + HAL_SEAL_KEY_BYTES + HAL_SEAL_NONCE_BYTES, &data_bytes,
+           sizeof data_bytes);
+  }
+}
+
 static void some_command(double *words) {
-  words[HAL_OP] = (double)below(12);
+  words[HAL_OP] = (double)below(HAL_UNSEAL + 2);
   words[HAL_FROM] = some_address();
   words[HAL_TO] = some_address();
   words[HAL_LENGTH] = some_length();
@@ -278,6 +296,7 @@ static void some_command(double *words) {
   words[HAL_RESULT] = any_bits();
   if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_LENGTH] = 8;
   if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_FROM] = (double)below(100000);
+  if (words[HAL_OP] >= HAL_KEYSTREAM && below(4) != 0) some_session(words);
   if (below(3) == 0) {
     uint64_t which = below(5);
     words[which] = spoilt(words[which]);

@@ -17,6 +17,7 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { guardOf } from '../../../boards/software/guard.ts'
 import {
+  AGREE,
   ARRANGE,
   AUX,
   COMMAND_WORDS,
@@ -28,16 +29,23 @@ import {
   FETCH_ADD,
   FROM,
   GUARD,
+  HASH,
   HOST_SPACE,
   KEYSTREAM,
   LENGTH,
   NVDIMM_SPACE,
   OP,
   PRIVATE_AT,
+  SEAL,
+  SEAL_DATA_BYTES,
+  SEAL_KEY_BYTES,
+  SEAL_NONCE_BYTES,
+  SEAL_TAG_BYTES,
   SKIP,
   TO,
   TRANSMIT,
   TRANSMIT_AT,
+  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import { FRAME_STRIDE_BYTES, PAGE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
@@ -49,6 +57,10 @@ const SCRATCH = 16_384
 /** Entries of tables for ARRANGE, 8 bytes each, where no list stores on purpose. */
 const TABLES_AT = PRIVATE_AT + SCRATCH + 4096
 const TABLES = 64
+/** Behind them what SEAL takes besides its text, a line of data at most, twice a line each. */
+const SEALINGS_AT = TABLES_AT + 8 * TABLES
+const SEALINGS = 16
+const SEALING_BYTES = 128
 
 interface List {
   /** What `run` is called with. */
@@ -96,6 +108,8 @@ const ODD = [
 /** Draws lists. Their addresses meet often, and stand at the ends of spaces. */
 export class Drawing {
   private readonly random: Random
+  /** The last SEAL that was drawn, until something is to open it. */
+  private sealed: Float64Array | null = null
 
   constructor(random: Random) {
     this.random = random
@@ -121,6 +135,13 @@ export class Drawing {
     for (let i = 0; i < tables.length; i += 2) {
       tables[i] = random.below(SPACE / PAGE_BYTES)
       tables[i + 1] = 1 + random.below(3)
+    }
+    const dataLengths = [...[0, 0, 0, 0, 1, 12, 16, 17, 31, 32, 63], ...[64, 64], ...[65, 2 ** 31]]
+    for (let i = 0; i < SEALINGS; i++) {
+      const at = SEALINGS_AT + i * SEALING_BYTES
+      random.fill(packets, at, SEALING_BYTES)
+      const length = new Uint32Array([dataLengths[i] ?? 8])
+      packets.set(new Uint8Array(length.buffer), at + SEAL_KEY_BYTES + SEAL_NONCE_BYTES)
     }
     for (let i = 0; i < TRANSMIT_FRAMES; i++) {
       packets.set(this.pick(frames), TRANSMIT_AT + i * FRAME_STRIDE_BYTES)
@@ -178,6 +199,11 @@ export class Drawing {
       GUARD,
       ARRANGE,
       KEYSTREAM,
+      AGREE,
+      HASH,
+      SEAL,
+      SEAL,
+      UNSEAL,
     ])
     words[FROM] = this.address(length)
     words[TO] = this.address(length)
@@ -204,7 +230,34 @@ export class Drawing {
       words[LENGTH] = random.chance(0.9) ? 4 * random.below(17) : length
       if (random.chance(0.1)) words[this.pick([FROM, TO])] = this.address(64)
     }
+    if (op >= AGREE) this.session(words)
     if (random.chance(0.03)) this.spoil(words)
+    if (op === SEAL) this.sealed = words
+  }
+
+  /** Ranges lie close together, and some outside of packet memory. */
+  private session(words: Float64Array): void {
+    const { random } = this
+    const [op] = words
+    const length = random.chance(0.3) ? random.below(600) : random.below(100)
+    words[LENGTH] = length
+    for (const word of [FROM, TO]) words[word] = PRIVATE_AT + this.offset(SCRATCH, length)
+    words[AUX] = SEALINGS_AT + SEALING_BYTES * random.below(SEALINGS)
+    if (random.chance(0.3)) words[TO] = words[FROM]! + this.pick([0, 0, 1, -8, 16, 32, 64])
+    if (op === AGREE) {
+      words[AUX] = PRIVATE_AT + this.offset(SCRATCH, 32)
+      if (random.chance(0.9)) words[LENGTH] = 32
+    }
+    const { sealed } = this
+    if (op === UNSEAL && sealed !== null && random.chance(0.8)) {
+      words[FROM] = sealed[TO]!
+      words[LENGTH] = sealed[LENGTH]! + SEAL_TAG_BYTES
+      words[AUX] = sealed[AUX]!
+      if (random.chance(0.5)) words[TO] = words[FROM]
+      this.sealed = null
+    }
+    if (random.chance(0.05)) words[this.pick([FROM, TO, AUX])] = this.address(64)
+    if (random.chance(0.05)) words[AUX] = MEMORY_BYTES - random.below(2 * SEAL_DATA_BYTES)
   }
 
   /** Of zeros, if nothing was stored there before; now and then with another guard. */

@@ -6,8 +6,8 @@ import { compile, LINK_PARTS, noCompiler } from './harness.ts'
 const PARTS = [
   ...LINK_PARTS,
   ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
-  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/window', 'service/condition'],
-  ...['service/json', 'service/log'],
+  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/window'],
+  ...['service/condition', 'service/json', 'service/log'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'

@@ -4,10 +4,12 @@
 #include <sodium.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "card/crc32c.h"
 #include "card/icrc.h"
+#include "card/noise.h"
 #include "memory/guard.h"
 
 enum {
@@ -64,6 +66,13 @@ static bool find(struct machine *machine, double address, uint32_t length, struc
   if (base == NULL || length > bytes || place->offset > bytes - length) return false;
   place->at = base + place->offset;
   return true;
+}
+
+/* Likewise in packet memory alone: where it lies, or NULL. */
+static uint8_t *find_packets(struct machine *machine, double address, uint32_t length) {
+  struct place place;
+  bool found = find(machine, address, length, &place) && place.space == PACKETS;
+  return found ? place.at : NULL;
 }
 
 static struct window *window_of(struct machine *machine, enum space space) {
@@ -185,17 +194,72 @@ static int guard(struct machine *machine, const struct command *command) {
  */
 static int keystream(struct machine *machine, const struct command *command) {
   static const uint8_t NONCE[crypto_stream_chacha20_ietf_NONCEBYTES];
-  struct place from, to;
   uint32_t length;
   uint8_t key[crypto_stream_chacha20_ietf_KEYBYTES];
   if (!is_length(command->length, &length) || length % 4 != 0) return HAL_BAD_COMMAND;
-  if (!find(machine, command->from, sizeof key, &from)) return HAL_BAD_COMMAND;
-  if (!find(machine, command->to, length, &to)) return HAL_BAD_COMMAND;
-  if (from.space != PACKETS || to.space != PACKETS) return HAL_BAD_COMMAND;
-  memcpy(key, from.at, sizeof key);
-  crypto_stream_chacha20_ietf(to.at, length, NONCE, key);
+  const uint8_t *from = find_packets(machine, command->from, sizeof key);
+  uint8_t *to = find_packets(machine, command->to, length);
+  if (from == NULL || to == NULL) return HAL_BAD_COMMAND;
+  memcpy(key, from, sizeof key);
+  crypto_stream_chacha20_ietf(to, length, NONCE, key);
   sodium_memzero(key, sizeof key);
   return HAL_DONE;
+}
+
+static int agree(struct machine *machine, const struct command *command) {
+  if (command->length != NOISE_BYTES) return HAL_BAD_COMMAND;
+  const uint8_t *scalar = find_packets(machine, command->from, NOISE_BYTES);
+  const uint8_t *point = find_packets(machine, command->aux, NOISE_BYTES);
+  uint8_t *to = find_packets(machine, command->to, NOISE_BYTES);
+  if (scalar == NULL || point == NULL || to == NULL) return HAL_BAD_COMMAND;
+  return noise_agree(to, scalar, point);
+}
+
+static int hash(struct machine *machine, const struct command *command) {
+  uint32_t length;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  const uint8_t *from = find_packets(machine, command->from, length);
+  uint8_t *to = find_packets(machine, command->to, NOISE_BYTES);
+  if (from == NULL || to == NULL) return HAL_BAD_COMMAND;
+  return noise_hash(to, from, length);
+}
+
+/* Takes what lies at `aux`; false, and nothing is taken, where it is not wholly in packet memory. */
+static bool take_sealing(struct machine *machine, double address, struct noise_sealing *sealing) {
+  uint32_t data_bytes, bytes = offsetof(struct noise_sealing, data);
+  const uint8_t *at = find_packets(machine, address, bytes);
+  if (at == NULL) return false;
+  memcpy(&data_bytes, at + offsetof(struct noise_sealing, data_bytes), sizeof data_bytes);
+  if (data_bytes > HAL_SEAL_DATA_BYTES) return false;
+  bytes += data_bytes;
+  if (find_packets(machine, address, bytes) == NULL) return false;
+  memcpy(sealing, at, bytes);
+  return true;
+}
+
+/* Whether ranges share a byte without beginning at the same one. */
+static bool cross(const uint8_t *one, uint32_t one_bytes, const uint8_t *other,
+                  uint32_t other_bytes) {
+  const uint8_t *end = one + one_bytes < other + other_bytes ? one + one_bytes
+                                                             : other + other_bytes;
+  return one != other && (one > other ? one : other) < end;
+}
+
+/* SEAL and UNSEAL. What lies at `aux` is copied, as the command may write over it. */
+static int seal(struct machine *machine, const struct command *command) {
+  struct noise_sealing sealing;
+  uint32_t length, made;
+  bool seals = command->op == HAL_SEAL;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!seals && length < HAL_SEAL_TAG_BYTES) return HAL_BAD_COMMAND;
+  made = seals ? length + HAL_SEAL_TAG_BYTES : length - HAL_SEAL_TAG_BYTES;
+  const uint8_t *from = find_packets(machine, command->from, length);
+  uint8_t *to = find_packets(machine, command->to, made);
+  if (from == NULL || to == NULL || cross(from, length, to, made)) return HAL_BAD_COMMAND;
+  if (!take_sealing(machine, command->aux, &sealing)) return HAL_BAD_COMMAND;
+  int result = (seals ? noise_seal : noise_unseal)(to, from, length, &sealing);
+  sodium_memzero(&sealing, sizeof sealing);
+  return result;
 }
 
 static uint64_t big_endian(const uint8_t *at) {
@@ -304,7 +368,7 @@ static int arrange(struct machine *machine, const struct command *command) {
 
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_KEYSTREAM) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_UNSEAL) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -318,6 +382,10 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_GUARD: return guard(machine, command);
     case HAL_ARRANGE: return arrange(machine, command);
     case HAL_KEYSTREAM: return keystream(machine, command);
+    case HAL_AGREE: return agree(machine, command);
+    case HAL_HASH: return hash(machine, command);
+    case HAL_SEAL:
+    case HAL_UNSEAL: return seal(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }
