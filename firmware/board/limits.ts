@@ -117,6 +117,12 @@ export const RELAYS: number = 32 - REGIONS
 /** Bytes of a region's name, UTF-8, zero-padded. */
 export const REGION_NAME_BYTES = 32
 
+/** Peers that a card knows by their public keys. */
+export const PEERS = 64
+
+/** Regions in which one of them has rights. */
+export const PEER_REGIONS = 8
+
 /** Records of one batch, at the most (wire-format 7.2). */
 export const BATCH_RECORDS_MAX = 256
 

@@ -20,6 +20,7 @@ import {
   Random,
   VirtualClock,
 } from '../../../boards/emulator/index.ts'
+import { makeFolder } from '../../../boards/folder.ts'
 import { PASS } from '../../../firmware/board/fault.ts'
 import { BURST_FRAMES, PATH_MTU_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import { strideOf } from '../../../firmware/medium/region.ts'
@@ -35,7 +36,6 @@ import type { Region } from '../../records/region.ts'
 import { parseDurability } from '../../way/durability.ts'
 import { PcapWriter } from '../../way/pcap.ts'
 import type { Receipt } from '../../way/write.ts'
-import { makeFolder } from '../base/folder.ts'
 import { type Counts, costBetween } from './cost.ts'
 import type { DemoOptions, DemoResult, Recovered } from './result.ts'
 

@@ -8,14 +8,12 @@
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
+import { makeFolder } from '../../../boards/folder.ts'
+import { configurationPath, writePrivateFile } from '../../../boards/private-file.ts'
 import { placeFileOnce } from '../../../boards/tools/debian/once.ts'
 import { PerdureError } from '../../base/errors.ts'
-import { makeFolder } from '../base/folder.ts'
 import { checkFile } from '../base/system-errors.ts'
-
-const OWNER_ONLY = 0o600
 
 /** Characters of a key's hash that people are shown. */
 const SHOWN = 12
@@ -54,7 +52,7 @@ export function publicPath(path: string): string {
 /** Makes a key pair in that file, and in the one of `publicPath`, neither of which may be there. */
 export function makeKey(path: string): KeyObject {
   const { privateKey } = generateKeyPairSync('ed25519')
-  writeFileSync(path, privatePem(privateKey), { flag: 'wx', mode: OWNER_ONLY })
+  writePrivateFile(path, privatePem(privateKey))
   try {
     writeFileSync(publicPath(path), publicPem(privateKey), { flag: 'wx' })
   } catch (error) {
@@ -74,14 +72,12 @@ function publicPem(key: KeyObject): string {
 
 /** The path of this user's own key, which is made where there is none. */
 export function developmentKey(): string {
-  const { XDG_CONFIG_HOME } = process.env
-  const configuration = XDG_CONFIG_HOME || join(homedir(), '.config')
-  const path = join(configuration, 'perdure/development-key.pem')
+  const path = configurationPath('development-key.pem')
   if (!existsSync(path)) {
     makeFolder(dirname(path), 0o700)
     const aside = `${path}.${process.pid}`
     const { privateKey } = generateKeyPairSync('ed25519')
-    writeFileSync(aside, privatePem(privateKey), { flag: 'wx', mode: OWNER_ONLY })
+    writePrivateFile(aside, privatePem(privateKey))
     placeFileOnce(aside, path)
   }
   writeFileSync(publicPath(path), publicPem(readSigningKey(path)))

@@ -1,4 +1,4 @@
-/** Folders that the command makes. */
+/** Folders that a command or a board makes. */
 
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
