@@ -11,6 +11,8 @@ import { isPcieTarget, openPort, parsePcieTarget } from './card/target.ts'
 import { PcieWay } from './card/way.ts'
 import { Management } from './control/management.ts'
 import type { PartStatus } from './control/part.ts'
+import { SealedWay, type SessionKeyPair } from './control/sealed-way.ts'
+import { clientIdBase, sessionKeysOf } from './control/session-keys.ts'
 import { Dpu } from './dpu.ts'
 import { openTunnel, parseTarget } from './frames/udp.ts'
 import { WireWay } from './frames/wire-way.ts'
@@ -21,7 +23,8 @@ import type { Way } from './way/way.ts'
 /**
  * Connects to a DPU:
  *
- *   'perdure://host[:port][/ipv4]'   through a UDP tunnel, or over a wire of your own: by frames
+ *   'perdure://[key@]host[:port][/ipv4]'  through a UDP tunnel, or over a wire of your own: by
+ *                                    frames. The key is the card's: then by a session with it
  *   'pcie:FILE[/ipv4]'               the card behind the port in that file, or another DPU that the
  *                                    card leads to: by the queues of the card
  *   an open PcieDevice               that card, or with `options.peer` another DPU behind it; the
@@ -38,9 +41,12 @@ export async function connect(
   checkOptions(asked)
   const options = keptOptions(asked)
   const random = randomSource(options.seed)
+  const keys = sessionKeysOf(options, keyOfTarget(target))
+  if (keys !== null) checkClientId(options, keys)
   const way = await openWay(target, options, random)
-  const management = new Management(way, (options.timeoutMs ?? 5000) * 1000, random)
-  const clientId = options.clientId ?? joined(random(), random())
+  const datagrams = keys === null ? way : new SealedWay(way, keys, random)
+  const management = new Management(datagrams, (options.timeoutMs ?? 5000) * 1000, random)
+  const clientId = options.clientId ?? joined(drawUpper(keys, random), random())
   const connection = new Connection(way, management, options, clientId, random)
   obeySignal(connection, options.signal)
   try {
@@ -54,6 +60,27 @@ export async function connect(
     connection.close(failed)
     throw error
   }
+}
+
+function keyOfTarget(target: string | Wire | PcieDevice): string | null {
+  return typeof target === 'string' && !isPcieTarget(target)
+    ? (parseTarget(target).key ?? null)
+    : null
+}
+
+/** Upper half of a client's id: drawn, or that of its key. */
+function drawUpper(keys: SessionKeyPair | null, random: () => number): number {
+  return keys === null ? random() : clientIdBase(keys)
+}
+
+/** A card with peers takes ids of clients whose upper half is that of the peer's key. */
+function checkClientId({ clientId }: ConnectOptions, keys: SessionKeyPair): void {
+  const upper = clientIdBase(keys)
+  if (clientId === undefined || clientId >> 32n === BigInt(upper)) return
+  const least = joined(upper, 0)
+  throw new ArgumentError(
+    `clientId ${clientId}: the clients of this key have ids from ${least} to ${least + 0xffffffffn}`,
+  )
 }
 
 const TARGETS = "a text 'perdure://host[:port]', a Wire, or an open PcieDevice"

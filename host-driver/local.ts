@@ -20,6 +20,7 @@ import {
   openNvdimm,
   VirtualClock,
 } from '../boards/emulator/index.ts'
+import type { Identity } from '../firmware/board/hal.ts'
 import type { Wire } from './base/wire.ts'
 
 /** Time given to a card before its power goes, so that it can do its lazy work, µs. */
@@ -44,6 +45,8 @@ export interface LocalOptions {
   readonly host?: HostMemory
   /** Its ordinary memory, where queues lie; 1 MiB where it has persistent memory, else none. */
   readonly ramBytes?: number
+  /** The card's key and its peers; it is open where this is absent. */
+  readonly identity?: Identity
 }
 
 export interface LocalDpu {
@@ -63,7 +66,7 @@ export interface LocalDpu {
 
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
-  const { path, bytes, copyOnWrite = false, engine, faults, host } = options
+  const { path, bytes, copyOnWrite = false, engine, faults, host, identity } = options
   const { volatile = false, seed = drawnSeed() } = options
   const ramBytes = options.ramBytes ?? (host === undefined ? 0 : RAM_BYTES)
   const nvdimm = openNvdimm({
@@ -84,6 +87,7 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     ...(engine === undefined ? {} : { engine }),
     ...(host === undefined ? {} : { host }),
     ...(port === null ? {} : { port }),
+    ...(identity === undefined ? {} : { facts: { identity } }),
   })
   const hostSide = host === undefined ? null : new HostSide(dpu, host)
   link.attach('b', (frame) => dpu.deliver(frame))

@@ -41,7 +41,7 @@ export function createSeal(id: number, keys: SessionKeys): Seal {
 }
 
 /** Upper half of a client's id: the first 32 bits of the SHA-256 of its peer's public key. */
-export function clientTag({ hash }: Primitives, key: Uint8Array): number {
+export function clientTag({ hash }: Pick<Primitives, 'hash'>, key: Uint8Array): number {
   return u32(hash(key), 0)
 }
 

@@ -24,6 +24,8 @@ import type { Wire } from '../base/wire.ts'
 const TUNNEL_PORT = 4791
 
 interface Target {
+  /** The card's public key, as text. */
+  readonly key?: string
   /** A name, or an address of either family: without brackets, with its zone where it has one. */
   readonly host: string
   readonly port: number
@@ -34,25 +36,28 @@ interface Target {
 const V6 = String.raw`\[(?<v6>[\da-f:.]+(?:%(?:25)?[\w.~-]+)?)\]`
 const NAME = String.raw`(?<name>[^\s/:?#@[\]%]+)`
 const BEHIND = String.raw`(?::(?<port>\d+))?(?:/(?<ipv4>[\d.]*))?`
-const FORM = new RegExp(`^perdure://(?:${V6}|${NAME})${BEHIND}$`, 'i')
+const KEY = String.raw`(?:(?<key>[^@/\s]*)@)?`
+const FORM = new RegExp(`^perdure://${KEY}(?:${V6}|${NAME})${BEHIND}$`, 'i')
 
 /**
- * Parses 'perdure://host[:port][/ipv4]'; the host is a name, an IPv4 address or an IPv6 address in
+ * Parses 'perdure://[key@]host[:port][/ipv4]'; the key is the card's, the host is a name, an IPv4 address or an IPv6 address in
  * brackets, which may have a zone ('[fe80::1%eth0]', also as '%25eth0', RFC 6874).
  */
 export function parseTarget(target: string): Target {
-  const { v6, name, port = String(TUNNEL_PORT), ipv4 = '' } = FORM.exec(target)?.groups ?? {}
+  const found = FORM.exec(target)?.groups ?? {}
+  const { key, v6, name, port = String(TUNNEL_PORT), ipv4 = '' } = found
   const host = v6?.replace(/%(25(?=.))?/, '%') ?? name ?? ''
   const isHost = v6 === undefined ? host !== '' : isIPv6(host)
   if (!isHost || (ipv4 !== '' && !isIPv4(ipv4))) {
-    const forms = 'perdure://host[:port][/ipv4]'
+    const forms = 'perdure://[key@]host[:port][/ipv4]'
     throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say ${forms}`)
   }
   const number = Number(port)
   if (number < 1 || number > 65535) {
     throw new PerdureError('PERDURE_TARGET', `'${target}': no port ${port}, but 1 to 65535`)
   }
-  return { host, port: number, ...(ipv4 !== '' && { ipv4: ipv4.split('.').map(Number) }) }
+  const own = ipv4 === '' ? {} : { ipv4: ipv4.split('.').map(Number) }
+  return { host, port: number, ...own, ...(key !== undefined && { key }) }
 }
 
 /** Microseconds since the epoch, never backwards. */

@@ -69,6 +69,10 @@ export async function connectTarget(target: string | Wire, asked: TargetOptions)
     check('target', target, { ...WIRE, give: "a text 'perdure://host[:port]', or a Wire" })
   }
   const at = typeof target === 'string' ? parseTarget(target) : null
+  if (at?.key !== undefined) {
+    const instead = 'RDMA-CM makes no session: leave the key out'
+    throw new PerdureError('PERDURE_TARGET', `'${target}': ${instead}`)
+  }
   const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)
   const own = options.own ?? neighbour(random)

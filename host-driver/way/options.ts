@@ -17,6 +17,7 @@ import {
 } from '../base/kinds.ts'
 import { printable } from '../base/printable.ts'
 import type { Endpoint } from '../base/wire.ts'
+import { CARD_KEY, OWN_KEY } from '../control/session-keys.ts'
 import { DURABILITY, type Durability } from './durability.ts'
 import { PcapWriter } from './pcap.ts'
 
@@ -87,6 +88,17 @@ export interface ConnectOptions {
   readonly guard?: boolean
   /** Protection domain, 0 to 65535; 0 by default. */
   readonly protectionDomain?: number
+  /**
+   * Our secret key, for a card with peers: its file, or its 32 bytes. By default it is read from
+   * the file `$PERDURE_KEY`, or perdure/key below `$XDG_CONFIG_HOME` or ~/.config, where the key of
+   * the card is known.
+   */
+  readonly key?: string | Uint8Array
+  /**
+   * The card's public key, 64 hexadecimal digits or 32 bytes, where the target does not name it.
+   * Whoever names it gets a session, or an error.
+   */
+  readonly cardKey?: string | Uint8Array
 }
 
 /** Bytes of payload that a packet may have. */
@@ -106,6 +118,7 @@ export const CONNECT_KINDS: Kinds<ConnectOptions> = {
   },
   ...{ warn: FUNCTION, signal: SIGNAL, capture: CAPTURE, seed: SEED },
   ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: DOMAIN },
+  ...{ key: OWN_KEY, cardKey: CARD_KEY },
 }
 
 /** Tells whoever wants to hear of it, or warns the process. */

@@ -81,7 +81,9 @@ export interface DpuOptions {
    * own chance; drawn unless given, so that no two cards have the same keys.
    */
   readonly seed?: number
-  readonly facts?: Partial<Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc'>>
+  readonly facts?: Partial<
+    Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc' | 'identity'>
+  >
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
   /** Told when the power was cut, by whomever. */
@@ -111,6 +113,7 @@ const DPU_KINDS: Kinds<DpuOptions> = {
 
 const FACT_KINDS: Kinds<NonNullable<DpuOptions['facts']>> = {
   ...{ mac: octets(6), ipv4: octets(4), ipv6: octets(16), pathMtu: COUNT, strictIcrc: BOOLEAN },
+  identity: OBJECT,
 }
 
 const BUNDLE_KINDS: Kinds<Bundle> = { path: TEXT, source: TEXT }

@@ -1,0 +1,31 @@
+/** Keys of a card and of those who may come, from fixed numbers; and the card's identity. */
+
+import { publicKeyOf } from '../../../boards/software/keys.ts'
+import type { Identity, Peer } from '../../../firmware/board/hal.ts'
+import type { KeyPair } from '../../../firmware/session/noise.ts'
+
+export function keyPair(number: number): KeyPair {
+  const secret = new Uint8Array(32).fill(number)
+  return { secret, public: publicKeyOf(secret) }
+}
+
+export const CARD: KeyPair = keyPair(1)
+export const ADMIN: KeyPair = keyPair(2)
+export const WRITER: KeyPair = keyPair(3)
+export const READER: KeyPair = keyPair(4)
+/** Nobody whom the card knows. */
+export const NOBODY: KeyPair = keyPair(9)
+
+function peer(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
+  return { key: [...keys.public], name, admin: false, read: [], write: [], ...rights }
+}
+
+/** WRITER may write `records`, READER may read it. */
+export const IDENTITY: Identity = {
+  secret: [...CARD.secret],
+  peers: [
+    peer('admin', ADMIN, { admin: true }),
+    peer('writer', WRITER, { write: ['records'] }),
+    peer('reader', READER, { read: ['records'] }),
+  ],
+}
