@@ -16,8 +16,8 @@ export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
 /**
- * A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, a folder, or a private
- * key that others may read.
+ * A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, a folder, or a
+ * private key that others may read.
  */
 export const DATA = 65
 /** A file that was named is not there. */
