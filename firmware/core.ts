@@ -20,10 +20,12 @@ import {
   DUPLICATE,
   FAULTS,
   type Fault,
+  FRAME_SHORT,
   HELD_BACK,
   ICRC,
   LINUX_FLUSH_ICRC,
   MESSAGE_TIME,
+  NO_TAG,
   NOT_ARMED,
   NOT_FOR_US,
   NOT_READY,
@@ -34,7 +36,7 @@ import {
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './board/fault.ts'
-import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './board/hal.ts'
+import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH, TAG_GOOD } from './board/hal.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './board/limits.ts'
 import { drain, refuseQueuePair, runBurst, touch } from './burst/burst.ts'
 import type {
@@ -174,7 +176,7 @@ export function receive(
   if (fault === PASS) fault = destinationFault(state, packet)
   const standard = (flags & ICRC_GOOD) !== 0
   if (fault === PASS && !standard) fault = linuxFlushFault(state, packet, flags)
-  if (fault === PASS) fault = dispatch(state, packet, standard, now)
+  if (fault === PASS) fault = dispatch(state, packet, flags, now)
   if (fault !== PASS) count(state, fault)
 }
 
@@ -203,10 +205,13 @@ function linuxFlushFault(state: State, packet: Packet, flags: number): Fault {
   return PASS
 }
 
-function dispatch(state: State, packet: Packet, standard: boolean, now: number): Fault {
+function dispatch(state: State, packet: Packet, flags: number, now: number): Fault {
   if (packet.destQp === MANAGEMENT_QP) return receiveManagement(state, packet)
   const qp = findQueuePair(state.queuePairs, packet.destQp)
   if (qp === null) return UNKNOWN_QP
+  if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG
+  packet.payloadLength -= qp.tagBytes
+  if (packet.payloadLength < 0) return FRAME_SHORT
   const row = packet.row
   if (row !== null && row.transport === 'ud') return WRONG_TRANSPORT
   const fault = checkPeer(qp, packet, state.bytes, state.words)
@@ -217,7 +222,7 @@ function dispatch(state: State, packet: Packet, standard: boolean, now: number):
     receiveCongestion(state, qp, now)
     return CONGESTION
   }
-  if (packet.opcode === RC_FLUSH) qp.linuxFlush = !standard
+  if (packet.opcode === RC_FLUSH) qp.linuxFlush = (flags & ICRC_GOOD) === 0
   if (row !== null && (row.properties & RESPONSE) !== 0) {
     return receiveResponse(state, qp, packet, now)
   }

@@ -90,6 +90,16 @@ function locate(bytes: Uint8Array, at: number, length: number): boolean {
   return true
 }
 
+/** Where the ICRC of the frame stands, which is then the located one; -1 if there is none. */
+export function icrcAtOf(bytes: Uint8Array, at: number, length: number): number {
+  return locate(bytes, at, length) ? icrcAt : -1
+}
+
+/** Where the BTH of the datagram stands that was located last. */
+export function bthAtOf(): number {
+  return ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
+}
+
 /** Copies the headers of the located datagram and masks them; returns how many bytes. */
 function maskHeaders(bytes: Uint8Array): number {
   const ipBytes = isIpv6 ? IPV6_BYTES : IPV4_BYTES
@@ -183,7 +193,7 @@ const OPCODE_FLUSH = 0x1c
  * bytes BTH, FETH and RETH as they are, unmasked.
  */
 function computeLinuxFlush(bytes: Uint8Array): number {
-  const bthAt = ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
+  const bthAt = bthAtOf()
   return ~advance(~compute(bytes), bytes, bthAt, icrcAt)
 }
 
@@ -192,7 +202,7 @@ function computeLinuxFlush(bytes: Uint8Array): number {
  */
 export function icrcGoodLinuxFlush(bytes: Uint8Array, at: number, length: number): boolean {
   if (!locate(bytes, at, length)) return false
-  const bthAt = ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
+  const bthAt = bthAtOf()
   if (bytes[bthAt] !== OPCODE_FLUSH) return false
   const i = icrcAt
   const found = bytes[i]! | (bytes[i + 1]! << 8) | (bytes[i + 2]! << 16) | (bytes[i + 3]! << 24)

@@ -206,8 +206,8 @@ export function compare(list: CommandList, from: number, to: number, length: num
   return append(list, COMPARE, from, to, length, 0)
 }
 
-export function transmit(list: CommandList, at: number, length: number): number {
-  return append(list, TRANSMIT, at, 0, length, 0)
+export function transmit(list: CommandList, at: number, length: number, aux: number): number {
+  return append(list, TRANSMIT, at, 0, length, aux)
 }
 
 /** Is the command of that number a fence? */

@@ -348,6 +348,7 @@ export const FAULTS: readonly FaultRow[] = [
     0,
     'the card is open: it has no peers, and makes no sessions',
   ),
+  faultRow('NO_TAG', 'drop', 0, "a packet without its queue pair's tag, or one that came before"),
 ]
 
 function numberOf(name: string): Fault {
@@ -476,5 +477,6 @@ export const HANDSHAKE: Fault = numberOf('HANDSHAKE')
 export const PEER_UNKNOWN: Fault = numberOf('PEER_UNKNOWN')
 export const FORBIDDEN: Fault = numberOf('FORBIDDEN')
 export const OPEN_CARD: Fault = numberOf('OPEN_CARD')
+export const NO_TAG: Fault = numberOf('NO_TAG')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

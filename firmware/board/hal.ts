@@ -161,8 +161,23 @@ export const SEAL_NONCE_BYTES = 12
 export const SEAL_TAG_BYTES = 16
 export const SEAL_DATA_BYTES = 64
 
+/**
+ * From here on the frames of a place have tags (wire/tag.ts): `aux` is the place, 0 to
+ * QUEUE_PAIRS - 1, [from, from + length) in packet memory the key of what comes, 32 bytes, that of
+ * what goes, 32 bytes, and the number of the queue pair there, 32 bits in the machine's own byte
+ * order: 68 bytes. None: the place has no tags any more. Counters begin at 0, and nothing has come.
+ */
+export const SECURE = 18
+export const SECURE_BYTES = 68
+
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
+
+/**
+ * `aux` of TRANSMIT is one of the three, and where the frame leaves with a tag, of the keys of a
+ * place, (place + 1) * TAGGED more: the board fills its trailer, and the ICRC behind it.
+ */
+export const TAGGED = 16
 
 /** `aux` of TRANSMIT: the ICRC of wire-format 2.1. */
 export const ICRC_STANDARD = 0
@@ -258,6 +273,11 @@ export const SAVE_FAILED = 2
 export const ICRC_GOOD = 1
 /** Flag of a received FLUSH request: its ICRC is the one that Linux computes (wire-format 2.5). */
 export const ICRC_GOOD_LINUX_FLUSH = 2
+/**
+ * Flag of a received frame: it is for a queue pair with tags (SECURE), its tag is that of the key,
+ * and its counter is none of a frame that had this flag before.
+ */
+export const TAG_GOOD = 4
 
 /** Who may come, and what to do. */
 export interface Peer {

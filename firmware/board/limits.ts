@@ -19,8 +19,8 @@ export const PATH_MTU_BYTES_MAX = 4096
 /** Smallest path MTU of RoCEv2, bytes (IBTA 9.2, code 1). */
 export const PATH_MTU_BYTES_MIN = 256
 
-/** Longest Ethernet frame, bytes: VLAN, IPv6, UDP, 96 bytes of headers, payload, ICRC. */
-export const FRAME_BYTES_MAX: number = 18 + 40 + 8 + 96 + PATH_MTU_BYTES_MAX + 4
+/** Longest Ethernet frame, bytes: VLAN, IPv6, UDP, 96 bytes of headers, payload, trailer, ICRC. */
+export const FRAME_BYTES_MAX: number = 18 + 40 + 8 + 96 + PATH_MTU_BYTES_MAX + 24 + 4
 
 /** Distance between two frames in packet memory, bytes; a multiple of the line size. */
 export const FRAME_STRIDE_BYTES = 4288

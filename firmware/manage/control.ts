@@ -86,6 +86,7 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { freeNumber, numberAt } from '../transport/queue-pair-number.ts'
+import { secure } from '../transport/tags.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import type { Depths } from '../wire/capability.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
@@ -530,6 +531,7 @@ function connect(call: Call): Fault {
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
     if (ended !== null) failQueuePair(state, ended)
     qp = openPair(state, number, options)
+    if (call.session !== null && bytes[at + mad.CONNECT_TAGS] === 1) secure(state, qp)
     prepareTemplate(qp, bytes, call.packet)
   }
   putU32(bytes, to + mad.CONNECT_QP, qp.number)
@@ -538,6 +540,8 @@ function connect(call: Call): Fault {
   putU16(bytes, to + mad.CONNECT_GRANTED_MTU, qp.pathMtu)
   putU16(bytes, to + mad.CONNECT_SEND_DEPTH, told === null ? 0 : CARD_DEPTHS.send)
   putU16(bytes, to + mad.CONNECT_RECEIVE_DEPTH, told === null ? 0 : CARD_DEPTHS.receive)
+  bytes[to + mad.CONNECT_TAGS] = qp.tagKeys === null ? 0 : 1
+  if (qp.tagKeys !== null) bytes.set(qp.tagKeys, to + mad.CONNECT_TAG_KEYS)
   return PASS
 }
 

@@ -243,7 +243,7 @@ function prepareIpv6(bytes: Uint8Array, at: number, packet: Packet): void {
 
 /** Writes the lengths of IP and UDP for `behind` bytes behind BTH, without the ICRC. */
 function writeLengths(qp: QueuePair, bytes: Uint8Array, at: number, behind: number): void {
-  const udpLength = UDP_BYTES + BTH_BYTES + behind + ICRC_BYTES
+  const udpLength = UDP_BYTES + BTH_BYTES + behind + qp.tagBytes + ICRC_BYTES
   const ip = at + ETHERNET_BYTES
   if (qp.ipVersion === 4) {
     const total = IPV4_BYTES + udpLength
@@ -291,7 +291,8 @@ export function beginFrame(
 
 /** Appends the TRANSMIT of the frame whose BTH ended at `end`. */
 export function endFrame(answers: Answers, qp: QueuePair, end: number, behind: number): void {
-  transmit(answers.list, end - qp.templateBytes, qp.templateBytes + behind + ICRC_BYTES)
+  const length = qp.templateBytes + behind + qp.tagBytes + ICRC_BYTES
+  transmit(answers.list, end - qp.templateBytes, length, qp.tagAux)
   answers.list.owner = 0
 }
 

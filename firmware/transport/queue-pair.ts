@@ -109,6 +109,14 @@ export interface QueuePair extends Party {
   readonly source: string
   /** Place in the list of peers, or ANYBODY, STOCK_PEER, HOST_PEER. */
   readonly peer: number
+  /** Its packets have tags (transport/tags.ts): bytes of their trailers, or 0. */
+  tagBytes: number
+  /** Which of the flags of a received frame is to be TAG_GOOD: that one, or none. */
+  tagFlag: number
+  /** What a TRANSMIT for it has in `aux` beside the ICRC. */
+  tagAux: number
+  /** The keys of its tags, as its client was told them. */
+  tagKeys: Uint8Array | null
   opened: number
   /** Whether its place may be given to another before it is closed: HOLD_*. */
   hold: number
@@ -422,6 +430,7 @@ export function openQueuePair(
 const UNUSED = {
   ...{ heldBackPsn: -1, heldBackFirst: 0, kindNext: 0, rememberedNext: 0 },
   ...{ readable: ALL_REGIONS, writable: ALL_REGIONS, notifiedUs: -Infinity, opened: 0 },
+  ...{ tagBytes: 0, tagFlag: 0, tagAux: 0, tagKeys: null },
 } as const
 
 /** Its message in progress goes to no memory, and none has. */

@@ -278,6 +278,8 @@ export const RIGHTS_ADMIN = 1
  *   24 our QPN u32      28 PSN of the client's first request u32
  *   32 incarnation u32  36 path MTU u16
  *   38 our send depth u16, 40 our receive depth u16; 0 and 0 where the client told nothing
+ *   42 packets have tags u8: asked by the client, in a session, and granted (wire/tag.ts)
+ *   44 keys of them, of the client's packets and of ours, 32 bytes each
  *
  * DISCONNECT (SET): 0 our QPN u32   4 client QPN u32
  */
@@ -295,6 +297,9 @@ export const CONNECT_INCARNATION = 32
 export const CONNECT_GRANTED_MTU = 36
 export const CONNECT_SEND_DEPTH = 38
 export const CONNECT_RECEIVE_DEPTH = 40
+export const CONNECT_TAGS = 42
+export const CONNECT_TAG_KEYS = 44
+export const CONNECT_TAG_KEYS_BYTES = 64
 export const DISCONNECT_QP = 0
 export const DISCONNECT_CLIENT_QP = 4
 

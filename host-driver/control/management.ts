@@ -85,6 +85,8 @@ export interface DatagramWay extends Clock {
   sendDatagram(datagram: Uint8Array): void
   /** As of Wire. */
   tried?(): string
+  /** Whether what it carries is sealed in a session. */
+  readonly isSealed?: boolean
 }
 
 interface Call extends Waiter<Uint8Array> {
@@ -204,6 +206,8 @@ export interface Granted {
   readonly told?: Depths | null
   /** Messages that may be on their way at once, to the DPU and from it; likewise. */
   readonly agreed?: Depths | null
+  /** Keys of the tags of its packets, ours and the DPU's, 32 bytes each; absent: they have none. */
+  readonly tagKeys?: Uint8Array | null
 }
 
 /** What a part of a full scan found. */
@@ -251,6 +255,11 @@ export class Management {
     // Two with the same seed must not take each other's answers for their own.
     this.transactionHigh = (random() + (way.nextSpeaker?.() ?? 0)) >>> 0
     way.onDatagram = (bytes, at, length) => this.take(bytes, at, length)
+  }
+
+  /** Whether calls are sealed in a session: packets can have tags then. */
+  get isSealed(): boolean {
+    return this.way.isSealed === true
   }
 
   async status(timeoutUs?: number): Promise<PartStatus> {
@@ -384,6 +393,7 @@ export class Management {
     protectionDomain: number,
     clientId: bigint,
     depths: Depths | null = null,
+    tagged = false,
   ): Promise<Granted> {
     const body = bodyOf([mad.CONNECT_CLIENT_QP, clientQp], [mad.CONNECT_CLIENT_PSN, psn])
     putU16(body, mad.CONNECT_CLIENT_SEND_DEPTH, tellable(depths?.send))
@@ -391,6 +401,7 @@ export class Management {
     putU16(body, mad.CONNECT_PATH_MTU, pathMtu)
     putU16(body, mad.CONNECT_DOMAIN, protectionDomain)
     putU64(body, mad.CONNECT_CLIENT_ID_HIGH, clientId)
+    body[mad.CONNECT_TAGS] = tagged ? 1 : 0
     const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
     const told = toldDepths(answer)
     const granted = {
@@ -402,7 +413,11 @@ export class Management {
       agreed: depths !== null && told !== null ? agreedDepths(depths, told) : null,
     }
     checkGrant(granted, pathMtu)
-    return granted
+    if (!tagged) return granted
+    if (answer[mad.CONNECT_TAGS] !== 1) throw new RefusedError('NO_TAG', 0, 'connect')
+    const keys = mad.CONNECT_TAG_KEYS
+    const tagKeys = answer.slice(keys, keys + mad.CONNECT_TAG_KEYS_BYTES)
+    return { ...granted, tagKeys }
   }
 
   async disconnect(queuePair: number, clientQp: number, timeoutUs?: number): Promise<void> {

@@ -61,6 +61,7 @@ interface Made extends Seal {
 }
 
 export class SealedWay implements DatagramWay {
+  readonly isSealed = true
   onDatagram: DatagramWay['onDatagram'] = null
   private readonly way: DatagramWay
   private readonly keys: SessionKeyPair

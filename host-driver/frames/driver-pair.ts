@@ -8,6 +8,7 @@
  *   others go on. Only where the peer has begun with it, or with its burst, the queue breaks.
  */
 
+import { Tags } from '../../boards/software/tags.ts'
 import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { takeResponse } from '../../firmware/transport/completer.ts'
 import {
@@ -31,6 +32,7 @@ import {
 import { nextTimerUs, pump, tick } from '../../firmware/transport/sender.ts'
 import { has, REQUEST } from '../../firmware/wire/opcode.ts'
 import type { Packet } from '../../firmware/wire/packet.ts'
+import { TAG_KEY_BYTES } from '../../firmware/wire/tag.ts'
 import { type PerdureError, unmadeError } from '../base/errors.ts'
 import { high, low } from '../base/wide.ts'
 import type { Granted, Management } from '../control/management.ts'
@@ -102,7 +104,8 @@ export class DriverPair implements JobQueue {
     const { own, peer } = session
     const { receive, linuxPeer = false, management = null } = options
     this.management = management
-    this.flow = { own, peer, number, destQp, pathMtu, linuxPeer }
+    const tags = tagsOf(granted)
+    this.flow = { own, peer, number, destQp, pathMtu, linuxPeer, tags }
     this.receiver = receive
       ? new Receiver(session, this.flow, receive.firstPsn, receive.inbox, receive.notices)
       : null
@@ -121,7 +124,10 @@ export class DriverPair implements JobQueue {
         complete: (request) => this.complete(request),
       },
     )
-    session.queuePairs.set(number, (bytes, packet) => this.take(bytes, packet))
+    session.queuePairs.set(number, {
+      tags,
+      take: (bytes, packet) => this.take(bytes, packet),
+    })
   }
 
   get counts(): RequesterCounts {
@@ -307,6 +313,13 @@ export class DriverPair implements JobQueue {
     this.jobs.delete(tag)
     job.done({ ...FLUSHED, status: 'LOC_QP_OP_ERR', unmade })
   }
+}
+
+/** The tags of the connection, where the DPU granted some. */
+function tagsOf({ tagKeys }: Granted): Tags | null {
+  if (tagKeys === undefined || tagKeys === null) return null
+  const [ours, theirs] = [tagKeys.slice(0, TAG_KEY_BYTES), tagKeys.slice(TAG_KEY_BYTES)]
+  return new Tags(theirs, ours)
 }
 
 function asksSize(kind: Request['kind']): boolean {

@@ -7,6 +7,7 @@
  */
 
 import { fillIcrc } from '../../boards/software/icrc.ts'
+import type { Tags } from '../../boards/software/tags.ts'
 import { BTH_BYTES, blankBth, writeBth } from '../../firmware/wire/bth.ts'
 import { putU16, u32 } from '../../firmware/wire/bytes.ts'
 import {
@@ -18,6 +19,7 @@ import {
 } from '../../firmware/wire/ethernet.ts'
 import { ICRC_BYTES } from '../../firmware/wire/icrc.ts'
 import { blankIpv4, IPV4_BYTES, writeIpv4 } from '../../firmware/wire/ipv4.ts'
+import { TRAILER_BYTES } from '../../firmware/wire/tag.ts'
 import { blankUdp, UDP_BYTES, writeUdp } from '../../firmware/wire/udp.ts'
 import type { Endpoint } from '../base/wire.ts'
 
@@ -41,6 +43,8 @@ interface FrameFields {
   /** The part of the payload that goes into this frame. */
   readonly payloadAt: number
   readonly payloadLength: number
+  /** Whether a trailer has room behind the payload (firmware/wire/tag.ts). */
+  readonly tagged?: boolean
 }
 
 /**
@@ -49,7 +53,9 @@ interface FrameFields {
 export function beginFrame(own: Endpoint, peer: Endpoint, fields: FrameFields): Uint8Array {
   const { headerBytes, payload, payloadAt, payloadLength } = fields
   const padBytes = -payloadLength & 3
-  const udpLength = UDP_BYTES + BTH_BYTES + headerBytes + payloadLength + padBytes + ICRC_BYTES
+  const body = headerBytes + payloadLength + padBytes
+  const trailerBytes = fields.tagged === true ? TRAILER_BYTES : 0
+  const udpLength = UDP_BYTES + BTH_BYTES + body + trailerBytes + ICRC_BYTES
   const bytes = new Uint8Array(ETHERNET_BYTES + IPV4_BYTES + udpLength)
   bytes.set(peer.mac, ETH_DESTINATION)
   bytes.set(own.mac, ETH_SOURCE)
@@ -79,8 +85,16 @@ export function beginFrame(own: Endpoint, peer: Endpoint, fields: FrameFields): 
   return bytes
 }
 
-/** Fills in the ICRC, the standard one or that of Linux's FLUSH; the frame is then whole. */
-export function seal(frame: Uint8Array, linuxFlush: boolean = false): Uint8Array {
+/**
+ * Fills in the tag, where it has one, and the ICRC, the standard one or that of Linux's FLUSH; the
+ * frame is then whole.
+ */
+export function seal(
+  frame: Uint8Array,
+  linuxFlush: boolean = false,
+  tags: Tags | null = null,
+): Uint8Array {
+  tags?.fill(frame, 0, frame.length)
   fillIcrc(frame, 0, frame.length, linuxFlush)
   return frame
 }

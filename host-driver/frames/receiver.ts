@@ -221,7 +221,7 @@ export class Receiver {
   private answer(psn: number, syndrome: number): void {
     const frame = this.begin(psn, RC_ACKNOWLEDGE, AETH_BYTES)
     writeAeth(frame, FRAME_BTH_AT + BTH_BYTES, { syndrome, msn: this.messageSequence })
-    this.session.send(seal(frame))
+    this.session.send(seal(frame, false, this.flow.tags))
   }
 
   private answerSize(psn: number, size: Bseth): void {
@@ -229,7 +229,7 @@ export class Receiver {
     const at = FRAME_BTH_AT + BTH_BYTES
     writeAeth(frame, at, { syndrome: SYNDROME_ACK, msn: this.messageSequence })
     writeBseth(frame, at + AETH_BYTES, size)
-    this.session.send(seal(frame))
+    this.session.send(seal(frame, false, this.flow.tags))
   }
 
   private begin(psn: number, opcode: number, headerBytes: number): Uint8Array {
@@ -238,6 +238,7 @@ export class Receiver {
       ...{ opcode, destQp, psn, headerBytes },
       ackRequest: false,
       flow: number,
+      tagged: this.flow.tags !== null,
       payload: NO_PAYLOAD,
       payloadAt: 0,
       payloadLength: 0,

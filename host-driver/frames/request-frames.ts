@@ -6,6 +6,7 @@
  * 3.8).
  */
 
+import type { Tags } from '../../boards/software/tags.ts'
 import { requestOpcode } from '../../firmware/transport/request-opcode.ts'
 import { FLUSH, READ, type Request } from '../../firmware/transport/requester.ts'
 import { writeAtomic } from '../../firmware/wire/atomic.ts'
@@ -44,6 +45,8 @@ export interface Flow {
   readonly pathMtu: number
   /** FLUSH gets the ICRC that Linux computes (wire-format 2.5). */
   readonly linuxPeer: boolean
+  /** Tags of its packets; null: they have none. */
+  readonly tags: Tags | null
 }
 
 /** Packet `index` of a request. */
@@ -79,6 +82,7 @@ export function requestFrame(
     payload,
     payloadAt: offset,
     payloadLength: Math.min(flow.pathMtu, left),
+    tagged: flow.tags !== null,
   })
   if (request.escape) writeNowhere(frame, row)
   else writeHeaders(frame, row, work, isRead ? offset : 0)
@@ -93,7 +97,7 @@ export function requestFrame(
     const end = FRAME_BTH_AT + row.headerBytes + extensionBytes
     putU32(frame, end - GUARD_EXTENSION_BYTES, guard)
   }
-  return seal(frame, request.kind === FLUSH && flow.linuxPeer)
+  return seal(frame, request.kind === FLUSH && flow.linuxPeer, flow.tags)
 }
 
 /** The extended headers; `skipped` bytes of a READ are here already. */

@@ -7,6 +7,7 @@
  */
 
 import { icrcGood } from '../../boards/software/icrc.ts'
+import type { Tags } from '../../boards/software/tags.ts'
 import { PASS } from '../../firmware/board/fault.ts'
 import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
@@ -16,6 +17,7 @@ import { IPV4_DESTINATION, IPV4_SOURCE } from '../../firmware/wire/ipv4.ts'
 import { MAD_BYTES, MANAGEMENT_QP } from '../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
+import { TRAILER_BYTES } from '../../firmware/wire/tag.ts'
 import { copyOf } from '../base/bytes.ts'
 import type { Endpoint, Wire } from '../base/wire.ts'
 import type { DatagramWay } from '../control/management.ts'
@@ -24,6 +26,13 @@ import { blankWireCounts, type WireCounts } from '../way/way.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 
 type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
+
+/** Who takes the packets of a queue pair of ours. */
+interface PairPort {
+  /** Tags of its packets; null: they have none. */
+  readonly tags: Tags | null
+  readonly take: PacketHandler
+}
 
 export class Session implements DatagramWay {
   readonly wire: Wire
@@ -34,7 +43,7 @@ export class Session implements DatagramWay {
   /** Takes messages of RDMA-CM, by our communication id. */
   readonly connections: Map<number, PacketHandler> = new Map()
   /** Takes packets of the reliable connection, by the number of our queue pair. */
-  readonly queuePairs: Map<number, PacketHandler> = new Map()
+  readonly queuePairs: Map<number, PairPort> = new Map()
   private readonly capture: PcapWriter | undefined
   private readonly packet: Packet = blankPacket()
   private readonly waiting: Uint8Array[] = []
@@ -124,7 +133,7 @@ export class Session implements DatagramWay {
     const { packet } = this
     const whole = checkPacket(packet, frame, 0, frame.length) === PASS && this.forUs(frame)
     const isDatagram = packet.opcode === UD_SEND_ONLY
-    const handler = !whole ? null : isDatagram ? this.takerOf(frame) : this.handlerOf(packet)
+    const handler = !whole ? null : isDatagram ? this.takerOf(frame) : this.handlerOf(frame)
     if (handler !== null) handler(frame, packet)
     else this.counts.framesDropped++
   }
@@ -143,8 +152,15 @@ export class Session implements DatagramWay {
     this.onDatagram?.(frame, payloadAt, payloadLength)
   }
 
-  private handlerOf(packet: Packet): PacketHandler | null {
-    return this.queuePairs.get(packet.destQp) ?? null
+  /** Who takes the packet; null where there is none, and where it has not the tag that it needs. */
+  private handlerOf(frame: Uint8Array): PacketHandler | null {
+    const { packet } = this
+    const port = this.queuePairs.get(packet.destQp)
+    if (port === undefined) return null
+    if (port.tags === null) return port.take
+    if (!port.tags.take(frame, 0, frame.length)) return null
+    packet.payloadLength -= TRAILER_BYTES
+    return packet.payloadLength < 0 ? null : port.take
   }
 
   private forUs(frame: Uint8Array): boolean {

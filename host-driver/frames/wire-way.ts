@@ -36,6 +36,7 @@ export class WireWay extends Session implements Way {
     const granted = await management.connect(
       ...([number, firstPsn, pathMtu, protectionDomain, clientId] as const),
       { send: JOBS_DEPTH, receive: inbox.entries },
+      management.isSealed,
     )
     const receive = { inbox, firstPsn, ...(notices && { notices }) }
     return new DriverPair(this, number, granted, {

@@ -53,8 +53,8 @@ function rangeOf({ addr, length, lkey }: Sge): Range {
 
 /** What a peer has granted, of all that a queue pair knows of it. */
 export function grantedOf(peer: PeerAttributes, agreed: Depths | null): Granted {
-  const { destQpNum, sqPsn, incarnation, pathMtu } = peer
-  return { queuePair: destQpNum, firstPsn: sqPsn, incarnation, pathMtu, agreed }
+  const { destQpNum, sqPsn, incarnation, pathMtu, tagKeys = null } = peer
+  return { queuePair: destQpNum, firstPsn: sqPsn, incarnation, pathMtu, agreed, tagKeys }
 }
 
 /** What is posted for a request; behind a record of a batch come `left` of its burst. */

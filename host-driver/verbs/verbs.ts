@@ -92,11 +92,13 @@ export class Verbs implements VerbsContext, PairOwner {
     const granted = await this.management.connect(
       ...([qpNum, rqPsn, pathMtu, pd.number, clientId] as const),
       depths,
+      this.management.isSealed && qp.port.canTag,
     )
     return {
       ...{ destQpNum: granted.queuePair, sqPsn: granted.firstPsn, rqPsn },
       ...{ pathMtu: granted.pathMtu, incarnation: granted.incarnation },
       depths: granted.told ?? null,
+      tagKeys: granted.tagKeys ?? null,
     }
   }
 

@@ -30,9 +30,11 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { DEPTH_TOLD_MAX, type Depths } from '../../firmware/wire/capability.ts'
+import { TAG_KEY_BYTES } from '../../firmware/wire/tag.ts'
 import { ArgumentError } from '../base/errors.ts'
 import {
   BOOLEAN,
+  bytesOf,
   check,
   checkField,
   checkFields,
@@ -311,9 +313,14 @@ const DEPTHS: Kind = {
   },
 }
 
+const TAG_KEYS: Kind = {
+  give: `null, or ${2 * TAG_KEY_BYTES} bytes`,
+  takes: (value) => value === null || bytesOf(2 * TAG_KEY_BYTES).takes(value),
+}
+
 const PEER_KINDS: Kinds<PeerAttributes> = {
   ...{ destQpNum: NUMBER_24, sqPsn: NUMBER_24, rqPsn: NUMBER_24, pathMtu: PATH_MTU },
-  ...{ incarnation: WORD, at: ENDPOINT, depths: DEPTHS },
+  ...{ incarnation: WORD, at: ENDPOINT, depths: DEPTHS, tagKeys: TAG_KEYS },
 }
 
 const PEER_NEEDED = ['destQpNum', 'sqPsn', 'rqPsn', 'pathMtu', 'incarnation'] as const

@@ -62,6 +62,8 @@ export interface PairPort {
   readonly qpNum: number
   /** Whether it is connected to a peer: else nobody receives what it sends. */
   readonly isConnected: boolean
+  /** Whether its packets can have tags, as those of a session have. */
+  readonly canTag: boolean
   /** How deep its queues are, as its peer is told. */
   readonly depths: Depths
   /** Name of the fault that ended it, '' if there was none, null while it lives. */

@@ -224,6 +224,8 @@ export interface PeerAttributes {
   readonly incarnation: number
   /** `QueuePair.depths` of the peer; without it nothing is agreed. */
   readonly depths?: Depths | null
+  /** Keys of the tags of our packets and the peer's, 32 bytes each; without them there are none. */
+  readonly tagKeys?: Uint8Array | null
   /** Where the peer is; where the way leads unless given. */
   readonly at?: Endpoint
 }

@@ -56,12 +56,13 @@ import {
   RECEIVE_AT,
   RECEIVED_AT,
   RESULT,
+  SECURE,
   SHARED_SPACE,
   SKIP,
   SPACE_BYTES,
+  TAG_GOOD,
   TO,
   TRANSMIT,
-  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
@@ -89,6 +90,7 @@ import type { PcieLink } from '../host/pcie.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
 import { NoiseCommands } from './noise-commands.ts'
+import { formOf, TagPlaces } from './tag-places.ts'
 
 /* Where an address leads. */
 const NOWHERE = 0
@@ -125,6 +127,7 @@ export const OP_NAMES: readonly string[] = [
   'hash',
   'seal',
   'unseal',
+  'secure',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -209,6 +212,7 @@ export class EmulatedMachine implements Machine {
   private readonly word: Int32Array = new Int32Array(ATOMIC_BYTES / 4)
   private readonly wordBytes: Uint8Array = new Uint8Array(this.word.buffer)
   private readonly noise: NoiseCommands
+  private readonly tags = new TagPlaces()
   /** Where the host's memory lies that HOST_SPACE shows (ARRANGE). */
   private pieces: HostPieces
   /** What was put together for the command that is executed, and bytes of it. */
@@ -330,7 +334,7 @@ export class EmulatedMachine implements Machine {
   private execute(op: number, at: number): number {
     this.commandCount++
     this.gatheredBytes = 0
-    if (!(op >= COPY && op <= UNSEAL) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= SECURE) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -356,6 +360,7 @@ export class EmulatedMachine implements Machine {
     if (op === GUARD) return this.guard(words[at + FROM]!, length, words[at + AUX]!)
     if (op === ARRANGE) return this.arrange(words[at + FROM]!, length)
     if (op === KEYSTREAM) return this.stream(words[at + FROM]!, to, length)
+    if (op === SECURE) return this.secure(words[at + FROM]!, length, words[at + AUX]!)
     if (op >= AGREE) return this.noise.run(op, words[at + FROM]!, to, length, words[at + AUX]!)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
@@ -700,8 +705,11 @@ export class EmulatedMachine implements Machine {
   private transmit(from: number, length: number, at: number): number {
     if (length > FRAME_BYTES_MAX || this.space(from, length) !== PACKETS) return BAD_COMMAND
     const frame = this.packets.slice(from, from + length)
-    const form = this.words[at + AUX]!
-    if (form !== ICRC_NONE && !fillIcrc(frame, 0, length, form === ICRC_LINUX_FLUSH)) {
+    const form = formOf(this.words[at + AUX]!)
+    if (form === null) return BAD_COMMAND
+    const { icrc, place } = form
+    if (place >= 0 && !this.tags.fill(place, frame)) return BAD_COMMAND
+    if (icrc !== ICRC_NONE && !fillIcrc(frame, 0, length, icrc === ICRC_LINUX_FLUSH)) {
       return BAD_COMMAND
     }
     this.framesSent++
@@ -732,9 +740,16 @@ export class EmulatedMachine implements Machine {
     if (i === 0) this.tellHealth()
   }
 
-  /** Which ICRC the frame has, as a flag; 0 if it is wrong. */
+  private secure(from: number, length: number, place: number): number {
+    if (this.space(from, length) !== PACKETS) return BAD_COMMAND
+    return this.tags.secure(this.packets.slice(from, from + length), place)
+  }
+
+  /** Which ICRC the frame has, and whether its tag is good, as flags; 0 if both are wrong. */
   private verdict(at: number, length: number): number {
-    if (icrcGood(this.packets, at, length)) return ICRC_GOOD
+    if (icrcGood(this.packets, at, length)) {
+      return this.tags.isGood(this.packets, at, length) ? ICRC_GOOD | TAG_GOOD : ICRC_GOOD
+    }
     return icrcGoodLinuxFlush(this.packets, at, length) ? ICRC_GOOD_LINUX_FLUSH : 0
   }
 

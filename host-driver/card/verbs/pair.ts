@@ -17,6 +17,8 @@ import type { CardQueuePair as CardPair } from '../queues/card-queue-pair.ts'
 import type { ReceiveElement, SendElement } from './completions.ts'
 
 export class PciePair implements PairPort {
+  /** The local card makes the packets. */
+  readonly canTag = false
   onEnded: (fault: string) => void = () => {}
   private readonly card: CardPair
   /** The DPU that is behind the local card; null for the local card itself. */

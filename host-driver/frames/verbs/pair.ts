@@ -44,6 +44,7 @@ interface Outstanding {
 }
 
 export class WirePair implements PairPort, Receives {
+  readonly canTag = true
   readonly qpNum: number
   readonly isConnected = true
   end: string | null = null

@@ -162,7 +162,7 @@ function bench(hasNotices = true): Bench {
   }
   const flow = {
     ...{ own: endpointOf(3), peer: endpointOf(2), number: 0x20, destQp: 0x30 },
-    ...{ pathMtu: 256, linuxPeer: false },
+    ...{ pathMtu: 256, linuxPeer: false, tags: null },
   }
   const session = { send: (frame: Uint8Array) => frames.push(frame) } as unknown as Session
   const receiver = new Receiver(session, flow, FIRST_PSN, inbox, hasNotices ? notices : null)

@@ -1,0 +1,35 @@
+/**
+ * Tags on the packets of a queue pair (wire/tag.ts): the board computes and checks them, under keys
+ * that are drawn here and told to the client alone, in its session.
+ *
+ * Invariants:
+ * - A packet of such a queue pair touches no state before its tag is known to be good: no PSN, no
+ *   acknowledgement, no region (core.ts, dispatch).
+ * - Keys are those of one queue pair, drawn when it is opened: no counter is used twice.
+ */
+
+import { assert } from '../board/assert.ts'
+import { runAlone } from '../board/command-list.ts'
+import type { BoardState } from '../board/context.ts'
+import { BAD_COMMAND, SECURE, SECURE_BYTES, TAG_GOOD, TAGGED } from '../board/hal.ts'
+import { SECRETS_AT } from '../board/memory-map.ts'
+import { random32 } from '../board/random.ts'
+import { putU32 } from '../wire/bytes.ts'
+import { TAG_KEY_BYTES, TRAILER_BYTES } from '../wire/tag.ts'
+import type { QueuePair } from './queue-pair.ts'
+
+/** Gives the queue pair, which was just opened, keys of its own. */
+export function secure(state: BoardState, qp: QueuePair): void {
+  const keys = new Uint8Array(2 * TAG_KEY_BYTES)
+  for (let at = 0; at < keys.length; at += 4) putU32(keys, at, random32(state))
+  const { bytes, words } = state
+  bytes.set(keys, SECRETS_AT)
+  words[(SECRETS_AT + keys.length) >> 2] = qp.number
+  const outcome = runAlone(state.list, SECURE, SECRETS_AT, 0, SECURE_BYTES, qp.index)
+  if (outcome === BAD_COMMAND) assert(false, 'a board computes tags')
+  bytes.fill(0, SECRETS_AT, SECRETS_AT + SECURE_BYTES)
+  qp.tagKeys = keys
+  qp.tagBytes = TRAILER_BYTES
+  qp.tagFlag = TAG_GOOD
+  qp.tagAux = (qp.index + 1) * TAGGED
+}
