@@ -150,6 +150,7 @@ const BAD: readonly string[] = [
     `${B} ${'b'.repeat(32)} read:a\n${B} ${'c'.repeat(32)} read:b`,
     `${B} b read:a\n${B} b read:a`,
   ],
+  ...[`${A} a admin\n${B} b admin\n${B} c admin`, `${A} a admin\n${B} b admin\n${C} b admin`],
   TEXTS.map((key, i) => `${key} ${i} read:${i}`).join('\n'),
 ]
 
