@@ -15,6 +15,9 @@ import {
   HOST_PIECES,
   LINE_BYTES,
   PAGE_BYTES,
+  PEER_REGIONS,
+  PEERS,
+  REGION_NAME_BYTES,
   TRANSMIT_FRAMES,
 } from '../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
@@ -33,6 +36,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   LINE_BYTES,
   MEMORY_BYTES,
   PAGE_BYTES,
+  PEER_REGIONS,
+  PEERS,
+  REGION_NAME_BYTES,
   TRANSMIT_FRAMES,
 }
 

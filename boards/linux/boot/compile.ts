@@ -16,6 +16,7 @@ const BOOT = join(ROOT, 'boards/linux/boot')
 const SHARED = [
   'link/endpoint',
   'service/fault',
+  'base/utf8',
   'service/json',
   'service/log',
   'service/notify',

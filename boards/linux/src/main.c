@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
+#include "access/identity.h"
 #include "card/engine.h"
 #include "card/icrc.h"
 #include "exit-codes.h"
@@ -38,7 +39,7 @@ static const char USAGE[] =
     "  --firmware FILE   in place of the key firmware, with\n"
     "  --signature FILE  in place of the key signature; a file may be /proc/self/fd/N\n"
     "  --trust KEY       in place of the key trust\n"
-    "  --check           verify configuration, bundle and memory, say what they are, and end\n"
+    "  --check           verify configuration, bundle, key, peers and memory, say what they are\n"
     "  --json            say where it serves as a JSON object\n"
     "\n"
     "keys, what they take, and their defaults:\n";
@@ -52,6 +53,7 @@ static const char CODES[] =
 /* Everything that is open; closed in the opposite order. */
 struct open_parts {
   struct bundle bundle;
+  struct identity identity;
   struct reserve packets;
   struct memory memory;
   struct links links;
@@ -117,6 +119,24 @@ static int take_bundle(const struct config *config, const struct arguments *argu
   return fail(EXIT_UNTRUSTED, "bundle refused", &fault);
 }
 
+/* Who the card is, and who may come. */
+static int take_identity(const struct config *config, struct identity *identity) {
+  struct fault fault;
+  switch (identity_read(identity, config, &fault)) {
+    case IDENTITY_TAKEN: break;
+    case IDENTITY_NO_FILE: return fail(EXIT_NO_FILE, "no identity", &fault);
+    case IDENTITY_REFUSED: return fail(EXIT_CONFIG, "identity refused", &fault);
+  }
+  if (identity_is_open(identity)) {
+    log_event(LOG_WARNING, "the card is open: who reaches it may read, write and administer it",
+              LOG_TEXT("because", "neither key nor peers is configured"));
+  } else {
+    log_event(LOG_INFO, "the card takes calls in sessions of its peers only",
+              LOG_NUMBER("peers", identity->peers_count));
+  }
+  return EXIT_OK;
+}
+
 static bool open_memory(const struct config *config, struct memory *memory, bool create,
                         struct fault *fault) {
   const struct memory_options options = {
@@ -151,6 +171,7 @@ static int check(const struct config *config, struct open_parts *parts) {
   parts->has_memory = true;
   json_begin(&json, text, sizeof text);
   json_text(&json, "bundle", parts->bundle.sha256);
+  identity_tell(&parts->identity, &json);
   json_open(&json, "memory");
   service_tell_memory(&parts->memory, &json);
   json_close(&json);
@@ -230,6 +251,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
       .strict_icrc = config->strict_icrc,
       .dirty_shutdowns = parts->memory.dirty_shutdowns,
       .path_mtu = (uint32_t)config->path_mtu,
+      .identity = &parts->identity,
   };
   memcpy(facts.board, config->board, sizeof facts.board);
   memcpy(facts.mac, own_mac(config, &parts->links), sizeof facts.mac);
@@ -249,6 +271,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
   };
   machine_tell_health(&parts->machine);
   parts->engine = engine_start(&parts->bundle, &facts, &parts->machine, &limits, &fault);
+  identity_forget_secret(&parts->identity);
   if (parts->engine == NULL) return fail(EXIT_FIRMWARE, "no firmware", &fault);
   if (!config->interpret && !engine_is_translated(parts->engine)) {
     log_event(LOG_WARNING, "the firmware is interpreted, which is slower",
@@ -257,24 +280,31 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
   return EXIT_OK;
 }
 
-/* How the driver names a link that it can reach; the card's own address if it is not the usual. */
-static void name_link(const struct config *config, const char *name, char text[CONFIG_TEXT_BYTES]) {
+/*
+ * How the driver names a link that it can reach: with the card's public key if it has one, and with
+ * its own address if that is not the usual.
+ */
+static void name_link(const struct config *config, const struct identity *identity,
+                      const char *name, char text[CONFIG_TEXT_BYTES]) {
   static const uint8_t USUAL[4] = {10, 0, 0, 2};
   char ipv4[INET_ADDRSTRLEN + 1] = "/";
   bool is_udp = strncmp(name, "udp:", 4) == 0;
   bool is_usual = memcmp(config->ipv4, USUAL, sizeof USUAL) == 0;
   inet_ntop(AF_INET, config->ipv4, ipv4 + 1, sizeof ipv4 - 1);
-  snprintf(text, CONFIG_TEXT_BYTES, "%s%s%s", is_udp ? "perdure://" : "", is_udp ? name + 4 : name,
+  bool is_keyed = is_udp && !identity_is_open(identity);
+  snprintf(text, CONFIG_TEXT_BYTES, "%s%s%s%s%s", is_udp ? "perdure://" : "",
+           is_keyed ? identity->public_key : "", is_keyed ? "@" : "", is_udp ? name + 4 : name,
            is_udp && !is_usual ? ipv4 : "");
 }
 
 /* The names of the links, for the driver in `names`, and as they were given in `together`. */
-static void name_links(const struct config *config, const struct links *links,
+static void name_links(const struct config *config, const struct open_parts *parts,
                        char names[LINKS_MAX][CONFIG_TEXT_BYTES], char *together, size_t size) {
+  const struct links *links = &parts->links;
   size_t length = 0;
   for (int i = 0; i < links->count; i++) {
     const char *name = links->each[i].name;
-    name_link(config, name, names[i]);
+    name_link(config, &parts->identity, name, names[i]);
     if (length < size) {
       length += (size_t)snprintf(together + length, size - length, "%s%s", i > 0 ? " " : "", name);
     }
@@ -286,7 +316,8 @@ static void announce(const struct config *config, const struct open_parts *parts
   static char names[LINKS_MAX][CONFIG_TEXT_BYTES], together[CONFIG_TEXT_BYTES];
   const char *all[LINKS_MAX] = {names[0], names[1], names[2], names[3]};
   const struct links *links = &parts->links;
-  name_links(config, links, names, together, sizeof together);
+  bool is_open = identity_is_open(&parts->identity);
+  name_links(config, parts, names, together, sizeof together);
   if (as_json) {
     static char text[CONSOLE_ANSWER_BYTES];
     struct json json;
@@ -294,6 +325,7 @@ static void announce(const struct config *config, const struct open_parts *parts
     json_text(&json, "address", all[0]);
     json_texts(&json, "addresses", all, links->count);
     json_text(&json, "bundle", parts->bundle.sha256);
+    identity_tell(&parts->identity, &json);
     json_flag(&json, "translated", engine_is_translated(parts->engine));
     json_flag(&json, "armed", parts->memory.armed);
     fputs(json_end(&json), stdout);
@@ -304,7 +336,8 @@ static void announce(const struct config *config, const struct open_parts *parts
   log_event(LOG_INFO, "serving", LOG_TEXT("link", together),
             LOG_TEXT("bundle", parts->bundle.sha256),
             LOG_TEXT("engine", engine_is_translated(parts->engine) ? "translated" : "interpreted"),
-            LOG_TEXT("icrc", icrc_engine()));
+            LOG_TEXT("icrc", icrc_engine()),
+            LOG_TEXT("publicKey", is_open ? "none" : parts->identity.public_key));
   notify_ready(parts->bundle.sha256, parts->memory.armed, engine_report(parts->engine));
 }
 
@@ -324,6 +357,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
   struct service service = {
       .config = config,
       .bundle = &parts->bundle,
+      .identity = &parts->identity,
       .memory = &parts->memory,
       .machine = &parts->machine,
       .links = &parts->links,
@@ -375,6 +409,7 @@ int main(int count, char **words) {
   }
   log_as_json(config.log_json);
   code = take_bundle(&config, &arguments, &parts.bundle);
+  if (code == EXIT_OK) code = take_identity(&config, &parts.identity);
   if (code == EXIT_OK) {
     code = arguments.check ? check(&config, &parts) : serve(&config, &arguments, &parts);
   }

@@ -479,6 +479,7 @@ describe.skipIf(noService !== null)(name, () => {
         .split('\n')
         .map((line) => JSON.parse(line))
       expect(events.map(({ level, event }) => [level, event])).toEqual([
+        ['warning', 'the card is open: who reaches it may read, write and administer it'],
         ['info', 'memory'],
         ['warning', 'what is acknowledged as durable outlives the process, not the power'],
         ['info', 'serving'],

@@ -7,7 +7,7 @@ const PARTS = [
   ...LINK_PARTS,
   ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
   ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/window'],
-  ...['service/condition', 'service/json', 'service/log'],
+  ...['service/condition', 'service/json', 'service/log', 'base/utf8'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'

@@ -179,6 +179,36 @@ static void set(JSContext *context, JSValueConst object, const char *name, JSVal
   JS_DefinePropertyValueStr(context, object, name, value, JS_PROP_C_W_E);
 }
 
+static JSValue texts(JSContext *context, const struct identity_regions *regions) {
+  JSValue list = JS_NewArray(context);
+  for (uint32_t i = 0; i < regions->count; i++) {
+    JSValue name = JS_NewString(context, regions->names[i]);
+    JS_DefinePropertyValueUint32(context, list, i, name, JS_PROP_C_W_E);
+  }
+  return list;
+}
+
+static JSValue peer_object(JSContext *context, const struct identity_peer *peer) {
+  JSValue object = JS_NewObject(context);
+  set(context, object, "key", numbers(context, peer->key, sizeof peer->key));
+  set(context, object, "name", JS_NewString(context, peer->name));
+  set(context, object, "admin", JS_NewBool(context, peer->admin));
+  set(context, object, "read", texts(context, &peer->read));
+  set(context, object, "write", texts(context, &peer->write));
+  return object;
+}
+
+static JSValue identity_object(JSContext *context, const struct identity *identity) {
+  JSValue object = JS_NewObject(context), peers = JS_NewArray(context);
+  for (uint32_t i = 0; i < identity->peers_count; i++) {
+    JSValue peer = peer_object(context, &identity->peers[i]);
+    JS_DefinePropertyValueUint32(context, peers, i, peer, JS_PROP_C_W_E);
+  }
+  set(context, object, "secret", numbers(context, identity->secret, sizeof identity->secret));
+  set(context, object, "peers", peers);
+  return object;
+}
+
 static JSValue facts_object(JSContext *context, const struct facts *facts) {
   JSValue object = JS_NewObject(context);
   set(context, object, "board", JS_NewString(context, facts->board));
@@ -197,6 +227,9 @@ static JSValue facts_object(JSContext *context, const struct facts *facts) {
     JS_DefinePropertyValueUint32(context, entropy, i, word, JS_PROP_C_W_E);
   }
   set(context, object, "entropy", entropy);
+  if (!identity_is_open(facts->identity)) {
+    set(context, object, "identity", identity_object(context, facts->identity));
+  }
   return object;
 }
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "access/identity.h"
 #include "card/machine.h"
 #include "card/verify.h"
 #include "service/fault.h"
@@ -31,6 +32,7 @@ struct facts {
   uint8_t mac[6], ipv4[4], ipv6[16];
   uint32_t path_mtu;
   uint32_t entropy[8];
+  const struct identity *identity;
 };
 
 struct engine_limits {

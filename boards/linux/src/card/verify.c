@@ -1,10 +1,10 @@
 #include "card/verify.h"
 
-#include <errno.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
 
 /* The bundle has some hundred kilobytes. */
 #define BUNDLE_BYTES_MAX (16u << 20)
@@ -13,28 +13,6 @@
 /* SubjectPublicKeyInfo of Ed25519 up to the key (RFC 8410, 4). */
 static const unsigned char SPKI[] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
                                      0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
-
-/* Reads a whole file of at most `max` bytes, with a NUL behind it. */
-static char *whole_file(const char *path, size_t max, size_t *length, struct fault *fault) {
-  FILE *file = fopen(path, "rbe");
-  if (file == NULL) {
-    fault_set(fault, "%s cannot be read: %s", path, strerror(errno));
-    return NULL;
-  }
-  char *bytes = malloc(max + 1);
-  size_t count = bytes == NULL ? 0 : fread(bytes, 1, max + 1, file);
-  if (bytes == NULL || ferror(file) != 0 || count > max) {
-    fault_set(fault, count > max ? "%s is larger than %zu bytes" : "%s cannot be read whole", path,
-              max);
-    fclose(file);
-    free(bytes);
-    return NULL;
-  }
-  fclose(file);
-  bytes[count] = '\0';
-  *length = count;
-  return bytes;
-}
 
 static bool key_from_hex(const char *text, unsigned char *key) {
   size_t length = 0;
@@ -65,7 +43,7 @@ static bool key_from_pem(const char *text, unsigned char *key) {
 static enum verify_result take_key(const char *trust, unsigned char *key, struct fault *fault) {
   if (key_from_hex(trust, key)) return VERIFIED;
   size_t length = 0;
-  char *text = whole_file(trust, SMALL_BYTES_MAX, &length, fault);
+  char *text = file_read(trust, SMALL_BYTES_MAX, &length, fault);
   if (text == NULL) return VERIFY_NO_FILE;
   bool found = key_from_pem(text, key);
   free(text);
@@ -78,7 +56,7 @@ static enum verify_result take_key(const char *trust, unsigned char *key, struct
 static enum verify_result take_signature(const char *path, unsigned char *signature,
                                          struct fault *fault) {
   size_t length = 0;
-  char *bytes = whole_file(path, SMALL_BYTES_MAX, &length, fault);
+  char *bytes = file_read(path, SMALL_BYTES_MAX, &length, fault);
   if (bytes == NULL) return VERIFY_NO_FILE;
   bool fits = length == crypto_sign_BYTES;
   if (fits) memcpy(signature, bytes, crypto_sign_BYTES);
@@ -101,7 +79,7 @@ enum verify_result verify_bundle(struct bundle *bundle, const char *path, const 
   enum verify_result result = take_key(trust, key, fault);
   if (result == VERIFIED) result = take_signature(signature, sign, fault);
   if (result != VERIFIED) return result;
-  bundle->source = whole_file(path, BUNDLE_BYTES_MAX, &bundle->length, fault);
+  bundle->source = file_read(path, BUNDLE_BYTES_MAX, &bundle->length, fault);
   if (bundle->source == NULL) return VERIFY_NO_FILE;
   const unsigned char *message = (const unsigned char *)bundle->source;
   crypto_hash_sha256(hash, message, bundle->length);

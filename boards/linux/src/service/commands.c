@@ -29,6 +29,7 @@ static void tell_status(struct service *service, struct json *json) {
   json_text(json, "state", service->stopping ? "stopping" : "serving");
   json_text(json, "board", service->config->board);
   json_text(json, "bundle", service->bundle->sha256);
+  identity_tell(service->identity, json);
   const char *names[LINKS_MAX];
   for (int i = 0; i < service->links->count; i++) names[i] = service->links->each[i].name;
   json_texts(json, "links", names, service->links->count);

@@ -29,6 +29,10 @@ static const struct key KEYS[] = {
   {"firmware", TEXT, FIELD(firmware), "/usr/lib/perdure/firmware.js", "a file", 0, 0},
   {"signature", TEXT, FIELD(signature), "", "a file; FIRMWARE.sig if it is not said", 0, 0},
   {"trust", TEXT, FIELD(trust), "/etc/perdure/trust.pem", "a PEM file or 64 hex digits", 0, 0},
+  {"key", TEXT, FIELD(key), "", "a file with the card's private key, its owner's alone; with peers",
+   0, 0},
+  {"peers", TEXT, FIELD(peers), "", "a file of who may come; with key. Without both it is open",
+   0, 0},
   {"memory", TEXT, FIELD(memory), NULL, "a file or a device of device-dax", 0, 0},
   {"memory-bytes", SIZE, FIELD(memory_bytes), "0", "bytes, as 64M; 0: all there are",
    0, 1ull << 47},
@@ -192,6 +196,11 @@ static bool finish(struct config *config, const char *path, uint32_t seen, struc
       return fault_set(fault, "%.200s: %s is missing; it takes %s", path, KEYS[i].name,
                        KEYS[i].takes);
     }
+  }
+  if ((config->key[0] == '\0') != (config->peers[0] == '\0')) {
+    const char *missing = config->key[0] == '\0' ? "key" : "peers";
+    return fault_set(fault, "%.200s: key and peers go together, and %s is missing: say both, or "
+                     "neither for a card that is open", path, missing);
   }
   config->mac_said = is_said("mac", seen);
   if (config->signature[0] != '\0') return true;

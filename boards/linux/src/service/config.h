@@ -19,6 +19,7 @@
 
 struct config {
   char board[64];
+  char key[CONFIG_TEXT_BYTES], peers[CONFIG_TEXT_BYTES]; /* both, or empty */
   char firmware[CONFIG_TEXT_BYTES], signature[CONFIG_TEXT_BYTES], trust[CONFIG_TEXT_BYTES];
   char memory[CONFIG_TEXT_BYTES];
   uint64_t memory_bytes, memory_at;

@@ -3,8 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* What always stays free: the ends of two objects, of the line and of the text. */
 #define RESERVE 4
+
+/* Of one code point. */
+#define UTF8_BYTES_MAX 4
 
 static void put(struct json *json, const char *text, size_t length) {
   if (json->full || json->size - json->length < length + RESERVE) {
@@ -19,30 +24,12 @@ static void words(struct json *json, const char *text) {
   put(json, text, strlen(text));
 }
 
-static bool is_continuation(char c) {
-  return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* How many bytes of UTF-8 begin here; 0 if they are none. */
-static size_t utf8(const char *text) {
-  unsigned char c = (unsigned char)text[0];
-  size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : 3;
-  if (c >= 0x80 && (c < 0xc2 || c > 0xf4)) return 0;
-  for (size_t i = 1; i <= more; i++) {
-    if (!is_continuation(text[i])) return 0;
-  }
-  unsigned char next = (unsigned char)text[more == 0 ? 0 : 1];
-  bool wrong = (c == 0xe0 && next < 0xa0) || (c == 0xed && next >= 0xa0) ||
-               (c == 0xf0 && next < 0x90) || (c == 0xf4 && next >= 0x90);
-  return wrong ? 0 : more + 1;
-}
-
 static void quoted(struct json *json, const char *text) {
   words(json, "\"");
   while (*text != '\0') {
-    size_t length = utf8(text);
+    size_t length;
     char escape[12];
-    if (length == 0) {
+    if (utf8_point(text, strnlen(text, UTF8_BYTES_MAX), &length) == UTF8_MALFORMED) {
       words(json, "\\ufffd");
       text++;
     } else if (*text == '"' || *text == '\\' || (unsigned char)*text < 0x20 || *text == 0x7f) {

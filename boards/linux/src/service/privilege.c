@@ -11,24 +11,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct identity {
+struct account {
   uid_t user;
   gid_t group;
 };
 
 /* From the file alone: a statically linked program has no name services. */
-static bool find(const char *name, struct identity *identity) {
+static bool find(const char *name, struct account *account) {
   char *end = NULL;
   unsigned long number = strtoul(name, &end, 10);
   bool is_number = *name >= '0' && *name <= '9' && *end == '\0' && number < (uid_t)-1;
-  if (is_number) *identity = (struct identity){(uid_t)number, (gid_t)number};
+  if (is_number) *account = (struct account){(uid_t)number, (gid_t)number};
   FILE *file = fopen("/etc/passwd", "re");
   bool found = false;
   if (file != NULL) {
     const struct passwd *entry;
     while (!found && (entry = fgetpwent(file)) != NULL) {
       found = is_number ? entry->pw_uid == number : strcmp(entry->pw_name, name) == 0;
-      if (found) *identity = (struct identity){entry->pw_uid, entry->pw_gid};
+      if (found) *account = (struct account){entry->pw_uid, entry->pw_gid};
     }
     fclose(file);
   }
@@ -44,21 +44,21 @@ static bool drop_capabilities(void) {
 }
 
 bool privilege_drop(const char *user, struct fault *fault) {
-  struct identity identity;
+  struct account account;
   int at_end = 0;
   prctl(PR_GET_PDEATHSIG, &at_end);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return fault_set(fault, "new privileges cannot be forbidden: %s", strerror(errno));
   }
   if (user[0] != '\0') {
-    if (!find(user, &identity)) {
+    if (!find(user, &account)) {
       return fault_set(fault, "user = %s: /etc/passwd has no such user", user);
     }
     bool is_root = geteuid() == 0;
-    bool is_other = getuid() != identity.user || geteuid() != identity.user;
+    bool is_other = getuid() != account.user || geteuid() != account.user;
     if ((is_root && setgroups(0, NULL) != 0) ||
-        (is_other && (setresgid(identity.group, identity.group, identity.group) != 0 ||
-                      setresuid(identity.user, identity.user, identity.user) != 0))) {
+        (is_other && (setresgid(account.group, account.group, account.group) != 0 ||
+                      setresuid(account.user, account.user, account.user) != 0))) {
       return fault_set(fault, "user = %s: this process may not become it: %s", user,
                        strerror(errno));
     }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "access/identity.h"
 #include "card/engine.h"
 #include "card/machine.h"
 #include "card/port.h"
@@ -25,6 +26,7 @@
 struct service {
   const struct config *config;
   const struct bundle *bundle;
+  const struct identity *identity;
   struct memory *memory;
   struct machine *machine;
   struct links *links;
