@@ -78,3 +78,18 @@ export function regionNameOf(bytes: Uint8Array, at: number): string {
   }
   return name
 }
+
+/** The name that is that text: its UTF-8, one character for each byte, as `regionNameOf` has it. */
+export function regionNameFrom(text: string): string {
+  let name = ''
+  for (const letter of text) {
+    const point = letter.codePointAt(0)!
+    const count = utf8BytesOf(point)
+    const first = count === 1 ? point : (0xf00 >> count) | (point >> (6 * (count - 1)))
+    name += String.fromCharCode(first & 0xff)
+    for (let left = count - 2; left >= 0; left--) {
+      name += String.fromCharCode(0x80 | ((point >> (6 * left)) & 0x3f))
+    }
+  }
+  return name
+}

@@ -20,9 +20,10 @@ import {
   PEER_UNKNOWN,
   SEAL_BROKEN,
 } from '../board/fault.ts'
-import type { Facts } from '../board/hal.ts'
+import type { Facts, Peer } from '../board/hal.ts'
 import { SESSION_US, SESSIONS } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
+import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Session, SessionState, Sessions } from './context.ts'
@@ -44,7 +45,13 @@ import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './se
 export function createSessions({ identity }: Facts, primitives: Primitives): Sessions {
   const own = identity === undefined ? null : keyPairOf(primitives, new Uint8Array(identity.secret))
   const places: (Session | null)[] = new Array<null>(SESSIONS).fill(null)
-  return { primitives, own, peers: identity?.peers ?? [], places }
+  const peers = (identity?.peers ?? []).map(withNames)
+  return { primitives, own, peers, places }
+}
+
+/** The names of its regions are told as text, and compared as regions have them. */
+function withNames(peer: Peer): Peer {
+  return { ...peer, read: peer.read.map(regionNameFrom), write: peer.write.map(regionNameFrom) }
 }
 
 function keyPairOf(primitives: Primitives, secret: Uint8Array): KeyPair {

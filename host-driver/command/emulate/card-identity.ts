@@ -62,7 +62,7 @@ function operator(): Peer {
   return { ...NOBODY, key: [...key], name: 'operator', admin: true }
 }
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true })
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function peersIn(path: string): Peer[] {
   checkFile(path, 'A line for each: PUBLICKEY NAME RIGHT…')
