@@ -44,7 +44,9 @@ import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './se
 export function createSessions({ identity }: Facts, primitives: Primitives): Sessions {
   const own = identity === undefined ? null : keyPairOf(primitives, new Uint8Array(identity.secret))
   const places: (Session | null)[] = new Array<null>(SESSIONS).fill(null)
-  return { primitives, own, peers: identity?.peers ?? [], places }
+  const peers = identity?.peers ?? []
+  const tags = peers.map(({ key }) => clientTag(primitives, new Uint8Array(key)))
+  return { primitives, own, peers, tags, places }
 }
 
 function keyPairOf(primitives: Primitives, secret: Uint8Array): KeyPair {
@@ -173,6 +175,10 @@ export function openSealed(state: BoardState & SessionState, at: number): Sessio
  * clients stand in records: so nobody but a peer may be one of its clients.
  */
 export function clientTagOf({ sessions }: SessionState, session: Session): number {
-  const { key } = sessions.peers[session.peer]!
-  return clientTag(sessions.primitives, new Uint8Array(key))
+  return sessions.tags[session.peer]!
+}
+
+/** Is that the upper half of the id of a client of some peer? */
+export function isTagOfPeer({ sessions }: SessionState, clientHigh: number): boolean {
+  return sessions.tags.includes(clientHigh)
 }

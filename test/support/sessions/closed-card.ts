@@ -65,8 +65,9 @@ export function guests(): Guests {
   admin.format()
   admin.provision()
   admin.provision({ name: 'other' })
-  admin.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 8192 })
-  admin.provision({ name: 'other bytes', kind: mad.KIND_BYTES, length: 8192 })
+  const area = { kind: mad.KIND_BYTES, length: 8192, flags: mad.REGION_WRITE_PERSIST }
+  admin.provision({ name: 'bytes', ...area })
+  admin.provision({ name: 'other bytes', ...area })
   const writer = new Guest(closed.card, WRITER, 12).enter()
   const reader = new Guest(closed.card, READER, 13).enter()
   const other = new Guest(closed.card, OTHER_WRITER, 14).enter()
