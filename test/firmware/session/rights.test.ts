@@ -25,7 +25,7 @@ import {
 } from '../../support/cards/test-card.ts'
 import { QueueHost } from '../../support/queues/queue-host.ts'
 import { associateFrame, hintFrame } from '../../support/residency/residency-asks.ts'
-import { guests, IDENTITY } from '../../support/sessions/closed-card.ts'
+import { ADMIN_2, guests, IDENTITY } from '../../support/sessions/closed-card.ts'
 import { Guest } from '../../support/sessions/guest.ts'
 import { ADMIN, NOBODY, READER, WRITER } from '../../support/sessions/peers.ts'
 import {
@@ -263,7 +263,7 @@ describe('calls about a region', () => {
       }).fault
     expect(publish(admin, 'bytes')).toBe('PASS')
     expect(publish(writer, 'records')).toBe('FORBIDDEN')
-    expect(publish(new Guest(card, ADMIN, 77).enter(), 'records')).toBe('PASS')
+    expect(publish(new Guest(card, ADMIN_2, 77).enter(), 'records')).toBe('PASS')
   })
 })
 

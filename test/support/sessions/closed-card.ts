@@ -15,7 +15,7 @@ import { ADMIN, CARD, keyPair, peer, READER, WRITER } from './peers.ts'
 
 /** A second admin, and who may write what the first writer may not. */
 export const ADMIN_2: KeyPair = keyPair(5)
-export const OTHER_WRITER: KeyPair = keyPair(6)
+const OTHER_WRITER: KeyPair = keyPair(6)
 
 /** WRITER and READER have `records` and `bytes`; OTHER_WRITER the others. */
 export const IDENTITY: Identity = {
@@ -30,7 +30,7 @@ export const IDENTITY: Identity = {
 }
 
 /** The card; `state` is that of its firmware. */
-export interface ClosedCard {
+interface ClosedCard {
   readonly card: TestCard
   readonly state: State
 }

@@ -40,14 +40,14 @@ import { CARD } from './peers.ts'
 type Fill = (body: Uint8Array) => void
 
 /** What came back of a call. */
-export interface Answer {
+interface Answer {
   readonly fault: string
   readonly body: Uint8Array
   readonly isSealed: boolean
 }
 
 /** A first message on its way: who has `handshake` can read the answer. */
-export interface FirstMessage {
+interface FirstMessage {
   readonly handshake: Handshake
   readonly frame: Uint8Array
 }
