@@ -61,7 +61,8 @@ export function writeKeyFile(path: string, secret: Uint8Array): void {
     writePrivateFile(path, `${keyText(secret)}\n`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    const wrong = `${path} is there already, and a key is never overwritten. Name another file.`
-    throw new KeyError('KEY_FILE_EXISTS', wrong, { cause: error })
+    const wrong = `${path} is there already, and a key is never overwritten`
+    const next = "See its public half by 'perdure key show', or name another file."
+    throw new KeyError('KEY_FILE_EXISTS', `${wrong}. ${next}`, { cause: error })
   }
 }

@@ -39,7 +39,7 @@ export class KeyError extends Error {
 }
 
 /** Both halves, 32 bytes each. */
-export interface KeyPair {
+interface KeyPair {
   readonly secret: Uint8Array
   readonly publicKey: Uint8Array
 }

@@ -42,7 +42,7 @@ export interface Peer {
   readonly write: readonly string[]
 }
 
-export type PeersFault =
+type PeersFault =
   /** The first word is no public key. */
   | 'PEERS_KEY'
   /** No name, one that is too long, or one with blanks or control characters. */

@@ -29,18 +29,18 @@ const FOR_PEERS = [
 ]
 
 /** May everybody who has come so far do everything? Our own host, and all of an open card. */
-function isFree({ state, packet }: Call): boolean {
+function mayAll({ state, packet }: Call): boolean {
   return packet === null || !hasPeers(state)
 }
 
 /** Does it come in the clear, to a card with peers? */
 export function isStranger(call: Call): boolean {
-  return !isFree(call) && call.session === null
+  return !mayAll(call) && call.session === null
 }
 
 /** NO_SESSION or FORBIDDEN, where who asks may not call that. */
 export function callFault(call: Call, attribute: number): Fault {
-  if (isFree(call)) return PASS
+  if (mayAll(call)) return PASS
   const { session, state } = call
   if (session === null) return FOR_STRANGERS.includes(attribute) ? PASS : NO_SESSION
   if (state.sessions.peers[session.peer]!.admin) return PASS
@@ -49,13 +49,13 @@ export function callFault(call: Call, attribute: number): Fault {
 
 /** FORBIDDEN where who asks may not read the region. */
 export function readFault(call: Call, region: Region): Fault {
-  if (isFree(call)) return PASS
+  if (mayAll(call)) return PASS
   return mayRead(call.state.sessions.peers[call.session!.peer]!, region.name) ? PASS : FORBIDDEN
 }
 
 /** FORBIDDEN where who asks may not change the region. */
 export function writeFault(call: Call, region: Region): Fault {
-  if (isFree(call)) return PASS
+  if (mayAll(call)) return PASS
   return mayWrite(call.state.sessions.peers[call.session!.peer]!, region.name) ? PASS : FORBIDDEN
 }
 

@@ -21,7 +21,7 @@ import { mayRead, mayWrite } from './rights.ts'
 /** A new queue pair gets the regions that its peer has rights to. */
 export function grantAll(state: MemoryState & SessionState, qp: QueuePair): void {
   const { places } = state.regions
-  for (let i = 0; i < places.length; i++) grant(state, qp, i, places[i]!)
+  for (let i = 0; i < places.length; i++) grantRegion(state, qp, i, places[i]!)
 }
 
 /** The place has another region: every queue pair is granted that one, or is not. */
@@ -32,7 +32,7 @@ export function grantAgain(
   const region = state.regions.places[index] ?? null
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null) grant(state, qp, index, region)
+    if (qp !== null) grantRegion(state, qp, index, region)
   }
 }
 
@@ -43,7 +43,7 @@ export function grantOne({ sessions }: SessionState, qp: QueuePair, region: Regi
   qp.writable = qp.readable
 }
 
-function grant(
+function grantRegion(
   { sessions }: SessionState,
   qp: QueuePair,
   index: number,

@@ -112,7 +112,7 @@ function hmac({ hash }: Primitives, key: Uint8Array, text: Uint8Array): Uint8Arr
 }
 
 /** HKDF of 4.3 with two outputs. */
-export function derive(
+function derive(
   primitives: Primitives,
   ck: Uint8Array,
   material: Uint8Array,
@@ -148,7 +148,7 @@ function begin(
 }
 
 /** The client's side: it knows whom it speaks to. */
-export function initiate(
+export function initiator(
   primitives: Primitives,
   own: KeyPair,
   ephemeral: KeyPair,
@@ -161,7 +161,7 @@ export function initiate(
 }
 
 /** The card's side. */
-export function respond(
+export function responder(
   primitives: Primitives,
   own: KeyPair,
   ephemeral: KeyPair,

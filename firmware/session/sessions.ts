@@ -35,7 +35,7 @@ import {
   publicOf,
   readPayload,
   readSender,
-  respond,
+  responder,
   split,
   writeSecond,
 } from './noise.ts'
@@ -58,7 +58,7 @@ export function hasPeers({ sessions }: SessionState): boolean {
   return sessions.own !== null
 }
 
-function drawKey(state: BoardState): Uint8Array {
+function drawScalar(state: BoardState): Uint8Array {
   const key = new Uint8Array(KEY_BYTES)
   for (let at = 0; at < KEY_BYTES; at += 4) putU32(key, at, random32(state))
   return key
@@ -72,8 +72,8 @@ export function answerHandshake(state: BoardState & SessionState, at: number, to
   const { sessions, bytes } = state
   const { primitives, own } = sessions
   if (own === null) return OPEN_CARD
-  const ephemeral = keyPairOf(primitives, drawKey(state))
-  const handshake = respond(primitives, own, ephemeral, PROLOGUE)
+  const ephemeral = keyPairOf(primitives, drawScalar(state))
+  const handshake = responder(primitives, own, ephemeral, PROLOGUE)
   const message = bytes.slice(at, at + FIRST_BYTES)
   if (readSender(handshake, message) === null) return HANDSHAKE
   const peer = peerOf(sessions, handshake.remote)
@@ -93,7 +93,7 @@ function makeSession(
   to: number,
 ): Fault {
   const { sessions, bytes } = state
-  const place = freePlace(state)
+  const place = placeOfNext(state)
   // The lower bits name the place (SESSIONS is a power of two), the others are drawn.
   const id = ((random32(state) & -SESSIONS) | place) >>> 0
   const payload = new Uint8Array(mad.HANDSHAKE_PAYLOAD_BYTES)
@@ -111,25 +111,25 @@ function makeSession(
 }
 
 /** The place for one more session: a free one, or that of the one that goes. */
-function freePlace(state: BoardState & SessionState): number {
+function placeOfNext(state: BoardState & SessionState): number {
   const { places } = state.sessions
   const free = places.findIndex((one) => one === null || isOver(state, one))
   if (free >= 0) return free
-  const unheard = oldest(
+  const unheard = oldestSession(
     places,
     (one) => one.heardUs < 0,
     ({ sinceUs }) => sinceUs,
   )
   if (unheard >= 0) return unheard
   const most = peerOfMost(places)
-  return oldest(
+  return oldestSession(
     places,
     (one) => one.peer === most,
     ({ heardUs }) => heardUs,
   )
 }
 
-function oldest(
+function oldestSession(
   places: Sessions['places'],
   isMeant: (one: Session) => boolean,
   timeOf: (one: Session) => number,

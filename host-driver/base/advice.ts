@@ -55,6 +55,12 @@ const ADVICE: Readonly<Record<string, string>> = {
   QUEUE_DEPTH: 'Give both queues of the pair a place or more, at both ends.',
   PORT_TAKEN:
     'Choose another port, or withdraw this one from where it was published, or at the card itself.',
+  // sessions
+  NO_SESSION: "Name the card's public key: perdure://KEY@host; its operator has to know yours.",
+  HANDSHAKE: "See that the public key in the target is this card's, and the whole of it.",
+  PEER_UNKNOWN: "Have the card's operator add a line for the key that 'perdure key show' prints.",
+  FORBIDDEN: "Have the card's operator give this key the right, or come with another key.",
+  OPEN_CARD: 'Leave the key out of the target: whoever reaches this card may come.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',

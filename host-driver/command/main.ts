@@ -19,6 +19,7 @@ import { addConsole } from './flash/console.ts'
 import { addFlash } from './flash/flash.ts'
 import { addImage } from './flash/image.ts'
 import { addInspect } from './inspect/inspect.ts'
+import { addKey } from './key.ts'
 import { addPersist } from './persist.ts'
 import { addRead } from './read.ts'
 import { addRecover } from './recover.ts'
@@ -36,6 +37,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addConsole,
   (program) => addImage(program, version()),
   addFlash,
+  addKey,
 ]
 
 const EXIT_CODES = `

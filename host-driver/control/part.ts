@@ -26,6 +26,11 @@ export interface PartStatus {
   readonly outlivesPower: boolean
   /** The last save of the NVDIMM failed or was incomplete. */
   readonly saveFailed: boolean
+  /**
+   * Who may come: whoever reaches the card, or its peers in sessions (`cardKey` of connect);
+   * 'unknown' of an older card.
+   */
+  readonly access: 'anybody' | 'peers' | 'unknown'
   readonly regions: number
   /** Grows at every start of the part. */
   readonly incarnation: number
@@ -134,6 +139,8 @@ export interface ReportEntry {
   readonly linesRead: number
 }
 
+const ACCESSES: readonly PartStatus['access'][] = ['unknown', 'anybody', 'peers']
+
 /** Reads the body of STATUS and FORMAT. */
 export function readPartStatus(body: Uint8Array): PartStatus {
   const health = body[mad.PART_HEALTH]!
@@ -146,6 +153,7 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     durable: durableOf(health),
     outlivesPower: (health & VOLATILE) === 0,
     saveFailed: (health & SAVE_FAILED) !== 0,
+    access: ACCESSES[body[mad.PART_ACCESS]!] ?? 'unknown',
     regions: body[mad.PART_REGIONS]!,
     incarnation: u32(body, mad.PART_INCARNATION),
     deviceId: Buffer.from(id).toString('hex'),

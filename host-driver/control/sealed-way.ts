@@ -18,7 +18,7 @@ import { NO_SESSION, PASS } from '../../firmware/board/fault.ts'
 import { SESSION_US } from '../../firmware/board/limits.ts'
 import {
   type Handshake,
-  initiate,
+  initiator,
   KEY_BYTES,
   type KeyPair,
   publicOf,
@@ -137,7 +137,7 @@ export class SealedWay implements DatagramWay {
   private begin(): Trial {
     const { own, card } = this.keys
     const ephemeral = this.draw()
-    const handshake = initiate(primitives, own, ephemeral, card, PROLOGUE)
+    const handshake = initiator(primitives, own, ephemeral, card, PROLOGUE)
     const message = writeFirst(handshake, new Uint8Array(0))
     // The key was looked at when it was read (boards/software/keys.ts).
     if (message === null) throw new RangeError('the key of the card is a point of small order')

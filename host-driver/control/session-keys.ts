@@ -73,8 +73,9 @@ function secretIn(path: string): Uint8Array {
     return readKeyFile(path)
   } catch (error) {
     if (error instanceof KeyError) throw error
-    const { message } = error as Error
-    throw new ArgumentError(`key: ${message}. 'perdure key new' makes one`)
+    const { code, message } = error as NodeJS.ErrnoException
+    const why = code === 'ENOENT' ? 'it is not there' : message
+    throw new ArgumentError(`the key in ${path}: ${why}. 'perdure key new' makes one`)
   }
 }
 

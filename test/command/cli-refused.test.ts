@@ -64,6 +64,13 @@ beforeAll(async () => {
   writeFileSync(at('blank.img'), Buffer.alloc(1 << 16))
   writeFileSync(at('text'), 'hello')
   writeFileSync(at('old.pcap'), 'what was there')
+  for (const [name, mode] of [
+    ['shared.key', 0o640],
+    ['empty.key', 0o600],
+  ] as const) {
+    writeFileSync(at(name), '')
+    chmodSync(at(name), mode)
+  }
   mkdirSync(at('closed'))
   for (const name of ['secret', 'closed/image']) writeFileSync(at(name), Buffer.alloc(4096))
   mkdirSync(at('fixed'))
@@ -184,6 +191,12 @@ const FILES: readonly Row[] = [
   ['image create --board emulator --signing-key text', 65, 'text: it holds no such key', 'private'],
   ['image create --board emulator --bundle none', 66, 'none: it is not there (ENOENT)', CHECK],
   ['image keygen text', 65, 'text: it is there already (EEXIST)', 'Name another one.'],
+  ['key show none', 66, 'none: it is not there (ENOENT)', "'perdure key new' makes one."],
+  ['key show dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
+  ['key show shared.key', 65, 'shared.key: others may read this', 'chmod 600 shared.key'],
+  ['key show empty.key', 65, 'empty.key: it holds no private key', "'perdure key new' has made"],
+  ['key new --out text', 65, 'text is there already', 'never overwritten', 'name another file.'],
+  ['key new --out text/x', 65, 'text: it is no folder (EEXIST)', 'Name a folder.'],
   ['console unix:none status', 66, 'unix:none: it is not there (ENOENT)', CHECK],
   ['console unix:text status', 69, 'unix:text: nothing listens there (ECONNREFUSED)', 'Start'],
   ['console /nonexistent status', 66, '/nonexistent: it is not there (ENOENT)', CHECK],
@@ -313,6 +326,9 @@ const NO_PERMISSION: readonly Row[] = [
   ['inspect closed/image', 77, 'closed/image: there is no permission (EACCES)', 'See who may'],
   ['recover secret', 77, 'secret: there is no permission (EACCES)', 'See who may'],
   ['capture secret', 77, 'secret: there is no permission (EACCES)', 'See who may'],
+  ['key show secret', 77, 'secret: there is no permission (EACCES)', 'See who may'],
+  ['key new --out fixed/key', 77, 'fixed/key: there is no permission (EACCES)', 'See who may'],
+  ['key new --out fixed/x/key', 77, 'fixed/x: there is no permission (EACCES)', 'See who may'],
   ['console unix:closed/x status', 77, 'unix:closed/x: there is no permission', 'See who may'],
 ]
 
@@ -353,6 +369,18 @@ describe('R1-U7: a disk that is full', () => {
     const ended = await endOf(child)
     expect(ended.stderr).toMatch(/^perdure: \S+new cannot be written: [^\n]+\(ENOSPC\)[^\n]+\n$/)
     expect(ended).toMatchObject({ code: 74, stdout: '' })
+  })
+
+  test.skipIf(!hasDisk)(`under a private key: nothing is left of it${name}`, async () => {
+    const full = 'head -c 4096 /dev/zero > full && exec "$@" 2>&1'
+    const start = [process.execPath, COMMAND, 'key', 'new', '--out', 'own.key']
+    const child = spawn('unshare', [...UNSHARE, '4k', 'sh', '-c', full, 'sh', ...start], {
+      ...{ cwd: folder, env: PLAIN },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const { code, stdout } = await endOf(child)
+    expect(stdout).toMatch(/^perdure: own\.key cannot be written: [^\n]+\(ENOSPC\)[^\n]+\nfull\n$/)
+    expect(code).toBe(74)
   })
 
   test('behind standard output', async () => {

@@ -94,7 +94,8 @@ describe('what tools say', () => {
  */
 const ORDER = [
   ...['firmware/board/', 'firmware/wire/', 'firmware/medium/', 'firmware/commit/'],
-  ...['firmware/transport/', 'firmware/batch/', 'firmware/residency/', 'firmware/host/'],
+  ...['firmware/transport/', 'firmware/session/', 'firmware/batch/', 'firmware/residency/'],
+  'firmware/host/',
   ...['firmware/burst/', 'firmware/engine/', 'firmware/placement/', 'firmware/status/'],
   ...['firmware/respond/', 'firmware/connect/', 'firmware/queues/', 'firmware/manage/'],
   ...['firmware/core.ts', 'firmware/main.ts'],

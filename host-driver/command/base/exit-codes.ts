@@ -1,6 +1,8 @@
 /** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
 
 import { ImageError } from '../../../boards/flash/image-error.ts'
+import { KeyError } from '../../../boards/software/keys.ts'
+import { PeersError } from '../../../boards/software/peers.ts'
 import { PerdureError, RefusedError } from '../../base/errors.ts'
 import { systemCodeOf } from './system-errors.ts'
 
@@ -13,7 +15,10 @@ export const UNSETTLED = 2
 export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
-/** A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, or a folder. */
+/**
+ * A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, a folder, or a
+ * private key that others may read.
+ */
 export const DATA = 65
 /** A file that was named is not there. */
 export const NO_INPUT = 66
@@ -32,6 +37,9 @@ export const NO_PERMISSION = 77
 
 /** Faults that are about what an NVDIMM holds. */
 const CONTENT_FAULTS = ['BLANK', 'FOREIGN', 'NEWER', 'DAMAGED', 'TRUNCATED']
+
+/** What files are refused by: images, keys, who may come to a card. */
+const FILE_ERRORS = [ImageError, KeyError, PeersError] as const
 
 const OF_PERDURE_CODE: Readonly<Record<string, number>> = {
   PERDURE_ARGUMENT: USAGE,
@@ -79,7 +87,7 @@ const OF_SYSTEM_CODE: Readonly<Record<string, number>> = {
 /** The exit code that tells of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof RefusedError && CONTENT_FAULTS.includes(error.fault)) return DATA
-  if (error instanceof ImageError) return DATA
+  if (FILE_ERRORS.some((type) => error instanceof type)) return DATA
   const system = systemCodeOf(error)
   const ofSystem = OF_SYSTEM_CODE[system ?? '']
   if (error instanceof PerdureError) {

@@ -38,7 +38,7 @@ interface TargetOptions {
 
 /** What a command may be pointed at, for its help. */
 export const TARGETS =
-  'perdure://host[:port], pcie:FILE[/address], or an NVDIMM image (which is not changed)'
+  'perdure://[key@]host[:port], pcie:FILE[/address], or an NVDIMM image (which is not changed)'
 
 export function isAddress(target: string): boolean {
   return target.startsWith('perdure:') || isPcieTarget(target)

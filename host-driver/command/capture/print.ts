@@ -306,6 +306,7 @@ const ATTRIBUTE_NAMES = new Map([
   [management.ATTRIBUTE_SCAN, 'SCAN'],
   [management.ATTRIBUTE_SETTLE, 'SETTLE'],
   [management.ATTRIBUTE_PUBLISH, 'PUBLISH'],
+  [management.ATTRIBUTE_HANDSHAKE, 'HANDSHAKE'],
 ])
 
 function printMad(words: string[], bytes: Uint8Array, packet: Packet): void {
@@ -318,4 +319,9 @@ function printMad(words: string[], bytes: Uint8Array, packet: Packet): void {
   if (mad.modifier !== 0) words.push('modifier', String(mad.modifier))
   if (mad.fault !== PASS) words.push('refused:', FAULTS[mad.fault]?.name ?? String(mad.fault))
   words.push('transaction', hex64(mad.transactionHigh, mad.transactionLow))
+  if (!management.isSealed(bytes, packet.payloadAt)) return
+  const at = packet.payloadAt + management.MAD_BODY
+  words.push('sealed in session', hex(u32(bytes, at + management.SEALED_SESSION)))
+  const low = u32(bytes, at + management.SEALED_COUNTER_LOW)
+  words.push('number', String(u32(bytes, at + management.SEALED_COUNTER_HIGH) * 2 ** 32 + low))
 }

@@ -25,6 +25,7 @@ import { engineOption, probability, several, unixSocket, wholeNumber } from '../
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
 import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-target.ts'
+import { cardIdentityOf } from './card-identity.ts'
 import {
   type Address,
   ipAddress,
@@ -43,7 +44,10 @@ import {
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { ORDERS } from './power-console.ts'
 
-interface Options extends Omit<EmulationOptions, 'seed'> {
+interface Options extends Omit<EmulationOptions, 'seed' | 'identity'> {
+  /** Files of the card's private key, and of its peers. */
+  readonly key?: string
+  readonly peers?: string
   readonly seed?: number
   readonly size?: number
   readonly json?: boolean
@@ -114,10 +118,20 @@ export function addEmulate(program: Command): void {
       several,
     )
     .addOption(engineOption().default('quickjs'))
-  addLink(addFlash(command))
+  addLink(addFlash(addPeers(command)))
     .option('--json', 'addresses, recovery report and power cuts as JSON objects')
     .addHelpText('after', EXAMPLE)
     .action(emulate)
+}
+
+/** Who may come. */
+function addPeers(command: Command): Command {
+  return command
+    .option('--key <file>', "the card's private key, made if it is not there: only peers may come")
+    .option(
+      '--peers <file>',
+      "with --key: who they are, a line each; without it 'perdure key', as an admin",
+    )
 }
 
 /** Whence new firmware comes, and who has to have signed it. */
@@ -233,6 +247,7 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
     checkFile(image, 'Check its name and its folder, or let --create make it.')
   }
   const output = new Output(options.json === true)
+  const identity = cardIdentityOf(options.key, options.peers)
   const nvdimm = openPart(image, options)
   const clock = new RealClock()
   let emulation: Emulation | undefined
@@ -241,6 +256,7 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
       ...options,
       ...(image === undefined ? {} : { image }),
       seed: options.seed ?? drawnSeed(),
+      identity,
       create: image === undefined || options.create === true,
       ...(isReached(options) ? {} : { udp: UDP }),
     })

@@ -29,6 +29,7 @@ import {
   type SwitchPort,
   type Tunnel,
 } from '../../../boards/emulator/index.ts'
+import type { Identity } from '../../../firmware/board/hal.ts'
 import { DPU_ENDPOINT } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
@@ -43,6 +44,7 @@ import { sayReport } from '../base/report.ts'
 import { bytesText } from '../base/table.ts'
 import { notServing } from '../base/target.ts'
 import { FlashTarget } from '../flash/flash-target.ts'
+import type { CardIdentity } from './card-identity.ts'
 import {
   type Address,
   type CardAddresses,
@@ -93,10 +95,20 @@ export interface EmulationOptions {
   readonly reordering: number
   readonly corruption: number
   readonly seed: number
+  /** Who may come; null: whoever reaches the card. */
+  readonly identity: CardIdentity | null
 }
 
 /** Time given to the card before its power goes, so that it can do its lazy work. */
 const FAREWELL_MS = 20
+
+/** What is said of a card without peers. */
+const OPEN = 'is open: whoever reaches it may read, write and administer it; --key closes it'
+
+/** The part of the facts that says who may come. */
+function identityFacts({ identity }: EmulationOptions): { readonly identity?: Identity } {
+  return identity === null ? {} : { identity: identity.identity }
+}
 
 /** A region that a port of RDMA-CM leads to. */
 interface Published {
@@ -160,7 +172,7 @@ export class Emulation {
       clock,
       engine,
       seed,
-      facts: { ...options.ip, strictIcrc },
+      facts: { ...options.ip, strictIcrc, ...identityFacts(options) },
       transmit: (frame) => this.link.send('b', frame),
       onStopped: (error) => this.stoppedBy(error),
     })
@@ -351,11 +363,12 @@ export class Emulation {
     use: (dpu: Dpu) => Promise<void>,
     signal: AbortSignal | null = null,
   ): Promise<void> {
-    const { seed, ip } = this.options
+    const { seed, ip, identity } = this.options
     const peer = { ...DPU_ENDPOINT, ...(ip?.ipv4 === undefined ? {} : { ipv4: ip.ipv4 }) }
     const dpu = await connect(this.ownWire(), {
       seed: seed + ++this.powerOns,
       peer,
+      ...(identity !== null && { key: identity.admin, cardKey: identity.publicKey }),
       ...(signal === null ? {} : { signal }),
       warn: (text) => {
         if (this.powerOns === 1) this.warnings.push(text)
@@ -445,13 +458,14 @@ export class Emulation {
   }
 
   private addresses(): string[] {
-    const { udp, netdev, host, ip } = this.options
+    const { udp, netdev, host, ip, identity } = this.options
+    const key = identity === null ? '' : `${identity.publicKey}@`
     const inside = ip?.ipv4 === undefined ? '' : `/${ip.ipv4.join('.')}`
     const tunnel = this.tunnel
     return [
       ...(udp === undefined || tunnel === null
         ? []
-        : [`perdure://${hostText(udp.host)}:${tunnel.port}${inside}`]),
+        : [`perdure://${key}${hostText(udp.host)}:${tunnel.port}${inside}`]),
       ...(host === undefined ? [] : [`pcie:${host}`]),
       ...(netdev === undefined ? [] : [`unix:${netdev}`]),
       ...(this.flash?.addresses() ?? []),
@@ -480,6 +494,7 @@ export class Emulation {
     const { state, incarnation } = part
     output.say(`emulated DPU, ${bytesText(nvdimm.bytes)}, ${state}, incarnation ${incarnation}`)
     output.say(`  seed ${this.options.seed}: who knows it knows the keys; --seed repeats this run`)
+    output.say(`  it ${this.options.identity?.told ?? OPEN}`)
     const bundle = this.bundleHash()
     if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {

@@ -83,6 +83,12 @@ const DURABLE: Readonly<Record<PartStatus['durable'], string>> = {
   nothing: 'nothing is',
 }
 
+const ACCESS: Readonly<Record<PartStatus['access'], string>> = {
+  anybody: 'ANYBODY who reaches the card',
+  peers: 'its peers, in sessions',
+  unknown: 'not told',
+}
+
 function partFacts(part: PartStatus, serving: boolean): [string, string | number][] {
   const health = [
     ...(part.armed ? ['armed'] : ['NOT ARMED: nothing can be promised']),
@@ -93,6 +99,7 @@ function partFacts(part: PartStatus, serving: boolean): [string, string | number
     ['state', part.fault === null ? part.state : `${part.state} (${part.fault})`],
     ['health', health.join(', ')],
     ['durable', DURABLE[part.durable]],
+    ['who may come', ACCESS[part.access]],
     ['NVDIMM', bytesText(part.nvdimmBytes)],
     ['path MTU', `up to ${part.pathMtu} B`],
   ]

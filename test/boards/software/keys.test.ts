@@ -1,4 +1,4 @@
-/** Keys of sessions as text, and what is no key: the published vectors, and every text of a point. */
+/** Keys of sessions as text, and what is no key: published vectors, every text of a point. */
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

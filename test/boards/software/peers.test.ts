@@ -38,14 +38,14 @@ describe('a peers file is read', () => {
       '',
       `${A} ann admin`,
       '   # key, name, rights',
-      `\t${B.toUpperCase()}\t bj\u00f6rn   read:logs write:orders%202024 write:50%25\tread:\u00e9t\u00e9\r`,
+      `\t${B.toUpperCase()}\t björn   read:logs write:orders%202024 write:50%25\tread:été\r`,
       ` ${TEXTS[2]} #3 write:* read:%2a%2a `,
     ].join('\n')
     expect(parsePeers(text, 'peers')).toEqual([
       { key: KEYS[0], name: 'ann', admin: true, read: [], write: [] },
       {
-        ...{ key: KEYS[1], name: 'bj\u00f6rn', admin: false },
-        ...{ read: ['logs', '\u00e9t\u00e9'], write: ['orders 2024', '50%'] },
+        ...{ key: KEYS[1], name: 'björn', admin: false },
+        ...{ read: ['logs', 'été'], write: ['orders 2024', '50%'] },
       },
       { key: KEYS[2], name: '#3', admin: false, read: ['**'], write: ['*'] },
     ])

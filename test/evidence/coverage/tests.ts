@@ -21,7 +21,7 @@ export const KERNEL: readonly string[] = [
 ]
 
 const OF_KERNEL =
-  'congestion connect-doubt dialogues queue-neighbours responder wire-hostile' +
+  'congestion connect-doubt dialogues queue-neighbours responder strangers-calls wire-hostile' +
   ' write-persist-region'
 
 const OF_FIRMWARE = `
@@ -39,7 +39,7 @@ const OF_FIRMWARE = `
   refused-before region-job regions relay-link requester requester-doubt requester-edges
   requester-kinds
   residency-blocks residency-queues residency-responder responder send settle slow-peers
-  starts-taken-back superblock-decay superblock-lost superblock-refused superblock-upgrade
+  starts-taken-back strangers-calls superblock-decay superblock-lost superblock-refused superblock-upgrade
   verbs-devices volatile wire wire-hostile wire-print write-persist-region
 `
 

@@ -8,14 +8,14 @@ import * as primitives from '../../../boards/software/noise-primitives.ts'
 import {
   FIRST_BYTES,
   type Handshake,
-  initiate,
+  initiator,
   type KeyPair,
   nonceOf,
   publicOf,
   readPayload,
   readSecond,
   readSender,
-  respond,
+  responder,
   SECOND_BYTES,
   split,
   writeFirst,
@@ -64,8 +64,8 @@ const MESSAGES = [
 const NOTHING = new Uint8Array(0)
 
 const client = (card = CARD): Handshake =>
-  initiate(primitives, CLIENT, CLIENT_ONCE, card.public, PROLOGUE)
-const card = (): Handshake => respond(primitives, CARD, CARD_ONCE, PROLOGUE)
+  initiator(primitives, CLIENT, CLIENT_ONCE, card.public, PROLOGUE)
+const card = (): Handshake => responder(primitives, CARD, CARD_ONCE, PROLOGUE)
 
 describe('a handshake', () => {
   test('makes the messages, the hash and the keys of the published vector', () => {
@@ -122,7 +122,7 @@ describe('a handshake', () => {
   test('ends where message or reader is of another card, or of another protocol', () => {
     const other = client(CARD_ONCE)
     expect(readSender(card(), writeFirst(other, NOTHING)!)).toBeNull()
-    const prologue = initiate(primitives, CLIENT, CLIENT_ONCE, CARD.public, bytes('00'))
+    const prologue = initiator(primitives, CLIENT, CLIENT_ONCE, CARD.public, bytes('00'))
     expect(readSender(card(), writeFirst(prologue, NOTHING)!)).toBeNull()
   })
 
@@ -145,7 +145,7 @@ describe('a handshake', () => {
     const seen = new Set<string>()
     for (const once of [CARD_ONCE, CLIENT_ONCE, pair('11'.repeat(32))]) {
       const ours = client()
-      const theirs = respond(primitives, CARD, once, PROLOGUE)
+      const theirs = responder(primitives, CARD, once, PROLOGUE)
       const first = writeFirst(ours, NOTHING)!
       readSender(theirs, first)
       readPayload(theirs, first)

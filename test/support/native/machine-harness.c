@@ -278,7 +278,8 @@ static void some_session(double *words) {
     uint64_t end = HAL_MEMORY_BYTES - below(700), inside = HAL_PRIVATE_AT + below(20000);
     words[addresses[i]] = (double)(below(3) == 0 ? end : inside);
   }
-  if (words[HAL_OP] == HAL_AGREE) words[HAL_LENGTH] = 32;
+  /* It takes as long as hundreds of others. */
+  if (words[HAL_OP] == HAL_AGREE && below(4) == 0) words[HAL_LENGTH] = 32;
   uint64_t sealing = (uint64_t)words[HAL_AUX];
   if (sealing + SEALING_BYTES <= HAL_MEMORY_BYTES) {
     uint32_t data_bytes = (uint32_t)below(HAL_SEAL_DATA_BYTES + 2);

@@ -1,0 +1,87 @@
+/**
+ * Who may come to an emulated card: its key, its peers, and what is told of them.
+ *
+ * Invariants:
+ * - The secret key of the card and that of its operator stay in their files.
+ * - The emulator sets its card up as an admin of its own, whose key nobody else ever has.
+ */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { clientKeyPath, readKeyFile, writeKeyFile } from '../../../boards/software/key-file.ts'
+import { createKeyPair, keyText, publicKeyOf } from '../../../boards/software/keys.ts'
+import { PeersError, parsePeers } from '../../../boards/software/peers.ts'
+import type { Identity, Peer } from '../../../firmware/board/hal.ts'
+import { PEERS } from '../../../firmware/board/limits.ts'
+import { ArgumentError } from '../../base/errors.ts'
+import { checkFile } from '../base/system-errors.ts'
+
+export interface CardIdentity {
+  readonly identity: Identity
+  /** The card's public key, as text. */
+  readonly publicKey: string
+  /** The secret key of the emulator's own admin. */
+  readonly admin: Uint8Array
+  /** What a person is told of it. */
+  readonly told: string
+}
+
+/**
+ * The identity that `--key` and `--peers` name; null of an open card. A key file that is not there
+ * is made. Without `--peers` the one who may come is its operator, by his own key, which is made
+ * likewise. Throws ArgumentError, KeyError, PeersError.
+ */
+export function cardIdentityOf(key?: string, peersFile?: string): CardIdentity | null {
+  if (key === undefined) {
+    if (peersFile !== undefined) throw new ArgumentError('--peers is of --key')
+    return null
+  }
+  const guests = peersFile === undefined ? [operator()] : peersIn(peersFile)
+  const secret = keyOf(key)
+  const { secret: admin, publicKey } = createKeyPair()
+  const own = { ...NOBODY, key: [...publicKey], name: 'emulator', admin: true }
+  const names = guests.map(({ name }) => name).join(', ')
+  return {
+    identity: { secret: [...secret], peers: [...guests, own] },
+    publicKey: keyText(publicKeyOf(secret)),
+    admin,
+    told: `takes calls in sessions of its peers only: ${names}`,
+  }
+}
+
+const NOBODY: Peer = { key: [], name: '', admin: false, read: [], write: [] }
+
+/** The key of the file, which is made where there is none. */
+function keyOf(path: string): Uint8Array {
+  if (!existsSync(path)) writeKeyFile(path, createKeyPair().secret)
+  return readKeyFile(path)
+}
+
+/** Whoever runs this command, and any other one, without saying which key. */
+function operator(): Peer {
+  const key = publicKeyOf(keyOf(clientKeyPath()))
+  return { ...NOBODY, key: [...key], name: 'operator', admin: true }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
+
+function peersIn(path: string): Peer[] {
+  checkFile(path, 'A line for each: PUBLICKEY NAME RIGHT…')
+  const peers = parsePeers(textOf(path), path)
+  if (peers.length === 0) {
+    throw new PeersError('PEERS_KEY', `${path}: nobody could come. Write a line for each peer`)
+  }
+  // The emulator has a place, too.
+  if (peers.length === PEERS) {
+    throw new PeersError('PEERS_MANY', `${path}: an emulated card knows ${PEERS - 1} peers`)
+  }
+  return peers.map((peer) => ({ ...peer, key: [...peer.key] }))
+}
+
+function textOf(path: string): string {
+  const bytes = readFileSync(path)
+  try {
+    return UTF8.decode(bytes)
+  } catch (cause) {
+    throw new PeersError('PEERS_NAME', `${path}: it is no UTF-8 text`, { cause })
+  }
+}
