@@ -16,7 +16,8 @@ export const READER: KeyPair = keyPair(4)
 /** Nobody whom the card knows. */
 export const NOBODY: KeyPair = keyPair(9)
 
-function peer(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
+/** A line of the list of peers. */
+export function peer(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
   return { key: [...keys.public], name, admin: false, read: [], write: [], ...rights }
 }
 
