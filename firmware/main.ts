@@ -112,6 +112,7 @@ export function createState(machine: Machine): State {
     hints: createHints(),
     answered: [],
     answeredHost: [],
+    answeredStrangers: [],
     regionJob: createRegionJob(),
     sessions: createSessions(machine.facts, boardPrimitives(list, machine.memory)),
     scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },

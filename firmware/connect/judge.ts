@@ -6,7 +6,9 @@
  */
 
 import type { BoardState } from '../board/context.ts'
-import { type Fault, PASS } from '../board/fault.ts'
+import { type Fault, FORBIDDEN, PASS } from '../board/fault.ts'
+import type { SessionState } from '../session/context.ts'
+import { isTagOfPeer } from '../session/sessions.ts'
 import { depthsFault } from '../transport/depths.ts'
 import {
   blankCapability,
@@ -48,8 +50,19 @@ export function judgeReq(call: Call, req: cm.CmReq, service: Service | null): Re
   }
   // A service is published on a part that serves, and its region stays: only commits may be over.
   const { closed } = state.commit
-  const fault = closed === PASS ? reqDepthsFault(req) : closed
+  let fault = closed === PASS ? reqDepthsFault(req) : closed
+  if (fault === PASS) fault = reqClientFault(state, req)
   return fault === PASS ? null : refusal(cm.REJECT_CONSUMER, -1, fault)
+}
+
+/**
+ * The id of a client is its word alone here: it is none of a peer, whose operations it could name
+ * before the peer does (session/sessions.ts).
+ */
+function reqClientFault(state: SessionState, { privateData }: cm.CmReq): Fault {
+  const block = blankCapability()
+  if (!readCapability(block, privateData, cm.IP_CM_USER, cm.USER_BYTES_REQ)) return PASS
+  return isTagOfPeer(state, block.clientHigh) ? FORBIDDEN : PASS
 }
 
 /** Who tells of a queue without a place is refused; who tells of none is not. */

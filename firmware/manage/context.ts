@@ -68,6 +68,8 @@ export interface ManageState {
   readonly answered: Answer[]
   /** Likewise, to those of our own host. */
   readonly answeredHost: Answer[]
+  /** Likewise, to strangers: what comes in the clear to a card with peers. */
+  readonly answeredStrangers: Answer[]
   /** What is done of regions in slices. */
   readonly regionJob: RegionJob
 }

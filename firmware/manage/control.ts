@@ -109,7 +109,7 @@ import { boot } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 import { discardRecord } from './discard.ts'
-import { answeredBefore, keepAnswer } from './once.ts'
+import { type Answer, answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
 import { arePiecesKnown, statePieces } from './pieces.ts'
 import { lookAgain, provision } from './provision.ts'
@@ -285,7 +285,7 @@ function handle(call: Call, header: mad.Mad): Fault {
   if (denied !== PASS) return denied
   if (state.refused !== PASS && !ALWAYS.includes(header.attribute)) return NOT_SERVING
   if (!ONCE.includes(header.attribute)) return entry[1](call)
-  const answered = packet === null ? state.answeredHost : state.answered
+  const answered = answersFor(call)
   const source = askerOf(call)
   const before = answeredBefore(answered, source, header)
   if (before !== undefined) {
@@ -295,6 +295,12 @@ function handle(call: Call, header: mad.Mad): Fault {
   const fault = entry[1](call)
   keepAnswer(answered, source, header, fault, bytes, to)
   return fault
+}
+
+/** The list in which the answers to who asks are kept. */
+function answersFor(call: Call): Answer[] {
+  if (call.packet === null) return call.state.answeredHost
+  return isStranger(call) ? call.state.answeredStrangers : call.state.answered
 }
 
 /** Management has no connection, but is answered with the same headers as one. */

@@ -8,8 +8,8 @@
  *   before, and executed once. Nobody is answered by what another one was told.
  * - An answer goes when ANSWERS of the kind have come behind it, or, of a source that has more of
  *   them than any other, when one more has come: no source alone pushes out those of another.
- * - What the network asks pushes out no answer to our own host, and the other way round: each has a
- *   list of its own.
+ * - What the network asks pushes out no answer to our own host, and the other way round, nor do
+ *   strangers those of the peers of a card: each kind has a list of its own.
  */
 
 import type { Fault } from '../board/fault.ts'

@@ -20,6 +20,8 @@ export interface Sessions {
   /** The card's own keys; null where the card is open. */
   readonly own: KeyPair | null
   readonly peers: readonly Peer[]
+  /** Of each peer: the upper half of the ids that its clients have (sealed.ts). */
+  readonly tags: readonly number[]
   readonly places: (Session | null)[]
 }
 

@@ -46,7 +46,8 @@ export function createSessions({ identity }: Facts, primitives: Primitives): Ses
   const own = identity === undefined ? null : keyPairOf(primitives, new Uint8Array(identity.secret))
   const places: (Session | null)[] = new Array<null>(SESSIONS).fill(null)
   const peers = (identity?.peers ?? []).map(withNames)
-  return { primitives, own, peers, places }
+  const tags = peers.map(({ key }) => clientTag(primitives, new Uint8Array(key)))
+  return { primitives, own, peers, tags, places }
 }
 
 /** The names of its regions are told as text, and compared as regions have them. */
@@ -180,6 +181,10 @@ export function openSealed(state: BoardState & SessionState, at: number): Sessio
  * clients stand in records: so nobody but a peer may be one of its clients.
  */
 export function clientTagOf({ sessions }: SessionState, session: Session): number {
-  const { key } = sessions.peers[session.peer]!
-  return clientTag(sessions.primitives, new Uint8Array(key))
+  return sessions.tags[session.peer]!
+}
+
+/** Is that the upper half of the id of a client of some peer? */
+export function isTagOfPeer({ sessions }: SessionState, clientHigh: number): boolean {
+  return sessions.tags.includes(clientHigh)
 }

@@ -83,6 +83,8 @@ export interface DatagramWay extends Clock {
   nextSpeaker?(): number
   /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
   sendDatagram(datagram: Uint8Array): void
+  /** Nobody waits for the answer to that datagram any more: it is not sent again. */
+  forgetDatagram?(datagram: Uint8Array): void
   /** As of Wire. */
   tried?(): string
   /** Whether what it carries is sealed in a session. */
@@ -623,6 +625,7 @@ export class Management {
       const ended = (): void => {
         cancel()
         this.calls.delete(id)
+        way.forgetDatagram?.(datagram)
       }
       const call: Call = { attribute, what, ...waiterOf(ended, resolve, reject) }
       const attempt = (): void => {

@@ -3,13 +3,14 @@
  * back (firmware/session/).
  *
  * Invariants:
- * - Nothing that is asked leaves in the clear, and no answer in the clear is believed but a refusal,
- *   which anybody on the path could bring about by silence, too.
+ * - Nothing that is asked leaves in the clear, and no answer in the clear is believed but a refusal
+ *   of the first session, which anybody on the path could bring about by silence, too. What was
+ *   asked in a session may have been executed: whatever is said in the clear, it was not refused.
  * - A session is made where there is none, before it is too old, and where the card knows it no
  *   more. The one before is spoken in until the new one is there: nobody waits for it, and who
  *   forges a refusal ends nothing.
  * - This has no clock of its own: what was not answered is repeated by who asked, and so is the
- *   handshake.
+ *   handshake. What nobody waits for any more is asked in no session that comes later.
  */
 
 import * as primitives from '../../boards/software/noise-primitives.ts'
@@ -36,6 +37,7 @@ import {
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { copyOf } from '../base/bytes.ts'
+import { faultOfNumber } from '../base/errors.ts'
 import type { DatagramWay } from './management.ts'
 
 /** A session is replaced at this age: the card ends it at twice of it. */
@@ -70,6 +72,8 @@ export class SealedWay implements DatagramWay {
   /** What was asked in it may still be answered in it. */
   private before: Made | null = null
   private trial: Trial | null = null
+  /** Why the session that there is could not be replaced, or PASS. */
+  private refused: number = PASS
   /** What was not answered, by the lower half of its transaction id. */
   private readonly waiting: Map<number, Uint8Array> = new Map()
 
@@ -94,7 +98,9 @@ export class SealedWay implements DatagramWay {
   }
 
   tried(): string {
-    return this.way.tried?.() ?? ''
+    const where = this.way.tried?.() ?? ''
+    const why = this.refused === PASS ? '' : `a session was refused: ${faultOfNumber(this.refused)}`
+    return [where, why].filter((text) => text !== '').join('; ')
   }
 
   sendDatagram(datagram: Uint8Array): void {
@@ -102,6 +108,10 @@ export class SealedWay implements DatagramWay {
     const { session } = this
     if (session === null || this.now() - session.sinceUs > RENEWED_US) this.try()
     if (session !== null) this.seal(session, datagram)
+  }
+
+  forgetDatagram(datagram: Uint8Array): void {
+    this.waiting.delete(u32(datagram, mad.MAD_TRANSACTION_LOW))
   }
 
   private keep(datagram: Uint8Array): void {
@@ -170,7 +180,6 @@ export class SealedWay implements DatagramWay {
     const id = sessionIdAt(datagram, 0)
     const seal = [this.session, this.before].find((one) => one?.id === id)
     if (!seal || !openDatagram(primitives, seal, datagram, 0)) return
-    if (this.isWaiting(datagram)) this.waiting.delete(u32(datagram, mad.MAD_TRANSACTION_LOW))
     datagram[mad.MAD_VERSION] = mad.MANAGEMENT_VERSION
     this.onDatagram?.(datagram, 0, datagram.length)
   }
@@ -181,7 +190,8 @@ export class SealedWay implements DatagramWay {
     if (trial === null || !isSameTransaction(trial.datagram, datagram)) return
     if (fault !== PASS) {
       this.trial = null
-      this.refuse(fault)
+      if (this.session === null) this.refuse(fault)
+      else this.refused = fault
       return
     }
     const from = mad.MAD_BODY
@@ -193,6 +203,7 @@ export class SealedWay implements DatagramWay {
     )
     if (payload === null) return
     this.trial = null
+    this.refused = PASS
     this.before = this.session
     const seal = createSeal(u32(payload, mad.HANDSHAKE_SESSION), split(handshake, true))
     const session = { ...seal, sinceUs: this.now() }

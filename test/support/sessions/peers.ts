@@ -4,7 +4,7 @@ import { publicKeyOf } from '../../../boards/software/keys.ts'
 import type { Identity, Peer } from '../../../firmware/board/hal.ts'
 import type { KeyPair } from '../../../firmware/session/noise.ts'
 
-function keyPair(number: number): KeyPair {
+export function keyPair(number: number): KeyPair {
   const secret = new Uint8Array(32).fill(number)
   return { secret, public: publicKeyOf(secret) }
 }
@@ -16,7 +16,8 @@ export const READER: KeyPair = keyPair(4)
 /** Nobody whom the card knows. */
 export const NOBODY: KeyPair = keyPair(9)
 
-function peer(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
+/** A line of the list of peers. */
+export function peer(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
   return { key: [...keys.public], name, admin: false, read: [], write: [], ...rights }
 }
 

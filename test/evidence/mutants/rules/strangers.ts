@@ -12,9 +12,9 @@ const TOLD: readonly Mutant[] = [
   {
     id: 'keys-to-anybody',
     rule: 'R1-S1: keys are told to a connection only',
-    file: CONTROL,
-    find: 'if (call.packet === null || isConnected(state, call.packet)) {',
-    replace: 'if (call.packet === null || call.packet !== null) {',
+    file: 'firmware/manage/access.ts',
+    find: '(hasPeers(state) ? session !== null : isConnected(state, packet))',
+    replace: '(hasPeers(state) ? session !== null : packet !== null)',
     killer: directed('keys and strangers'),
   },
   {
@@ -45,7 +45,7 @@ const TOLD: readonly Mutant[] = [
     id: 'ended-from-elsewhere',
     rule: 'R1-S5: a connection ends only where it was made',
     file: CONTROL,
-    find: '  if (!isFromPeer(state, qp, call.packet)) return PASS\n',
+    find: '  if (call.session === null && !isFromPeer(state, qp, call.packet)) return PASS\n',
     replace: '',
     killer: directed('connections and strangers'),
   },
