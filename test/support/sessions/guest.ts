@@ -13,7 +13,7 @@ import * as primitives from '../../../boards/software/noise-primitives.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import {
   type Handshake,
-  initiate,
+  initiator,
   type KeyPair,
   publicOf,
   readSecond,
@@ -112,7 +112,7 @@ export class Guest extends Conversation {
 
   /** The first message of another handshake. */
   firstMessage(): FirstMessage {
-    const handshake = initiate(primitives, this.keys, drawPair(), this.cardKey, PROLOGUE)
+    const handshake = initiator(primitives, this.keys, drawPair(), this.cardKey, PROLOGUE)
     const message = writeFirst(handshake, new Uint8Array(0))!
     const fill: Fill = (body) => body.set(message)
     return { handshake, frame: this.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE, fill) }

@@ -4,7 +4,7 @@ import { publicKeyOf } from '../../../boards/software/keys.ts'
 import type { Identity, Peer } from '../../../firmware/board/hal.ts'
 import type { KeyPair } from '../../../firmware/session/noise.ts'
 
-function keyPair(number: number): KeyPair {
+export function keyPair(number: number): KeyPair {
   const secret = new Uint8Array(32).fill(number)
   return { secret, public: publicKeyOf(secret) }
 }
