@@ -17,11 +17,13 @@ import {
   PAGE_BYTES,
   PEER_REGIONS,
   PEERS,
+  QUEUE_PAIRS,
   REGION_NAME_BYTES,
   TRANSMIT_FRAMES,
 } from '../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
 import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
+import { TAG_KEY_BYTES, TAG_WINDOW, TRAILER_BYTES, TRAILER_TAG } from '../../firmware/wire/tag.ts'
 
 const LIMITS: Readonly<Record<string, number>> = {
   BURST_FRAMES,
@@ -39,6 +41,11 @@ const LIMITS: Readonly<Record<string, number>> = {
   PEER_REGIONS,
   PEERS,
   REGION_NAME_BYTES,
+  QUEUE_PAIRS,
+  TAG_KEY_BYTES,
+  TAG_WINDOW,
+  TRAILER_BYTES,
+  TRAILER_TAG,
   TRANSMIT_FRAMES,
 }
 
@@ -53,7 +60,7 @@ export function halHeader(): string {
   )
   const lines = numbers.map(([name, value]) => `#define HAL_${name} ${literal(value)}`)
   return [
-    '/* Made from firmware/board/hal.ts, limits.ts and memory-map.ts by the build. */',
+    '/* Made by the build from numbers of the firmware, most of firmware/board/hal.ts. */',
     '#ifndef PERDURE_HAL_H',
     '#define PERDURE_HAL_H',
     ...lines,

@@ -28,34 +28,40 @@ const FOR_PEERS = [
   ...[mad.ATTRIBUTE_SCAN, mad.ATTRIBUTE_SETTLE],
 ]
 
-/** May everybody who has come so far do everything? Our own host, and all of an open card. */
-function mayAll({ state, packet }: Call): boolean {
+/** Does nobody have to come in a session? Our own host, and all of an open card. */
+function needsNoSession({ state, packet }: Call): boolean {
   return packet === null || !hasPeers(state)
+}
+
+/** May who asks do everything with every region? */
+export function mayAll(call: Call): boolean {
+  const { session, state } = call
+  return needsNoSession(call) || (session !== null && state.sessions.peers[session.peer]!.admin)
 }
 
 /** Does it come in the clear, to a card with peers? */
 export function isStranger(call: Call): boolean {
-  return !mayAll(call) && call.session === null
+  return !needsNoSession(call) && call.session === null
 }
 
 /** NO_SESSION or FORBIDDEN, where who asks may not call that. */
 export function callFault(call: Call, attribute: number): Fault {
-  if (mayAll(call)) return PASS
-  const { session, state } = call
+  if (needsNoSession(call)) return PASS
+  const { session } = call
   if (session === null) return FOR_STRANGERS.includes(attribute) ? PASS : NO_SESSION
-  if (state.sessions.peers[session.peer]!.admin) return PASS
+  if (mayAll(call)) return PASS
   return FOR_PEERS.includes(attribute) ? PASS : FORBIDDEN
 }
 
 /** FORBIDDEN where who asks may not read the region. */
 export function readFault(call: Call, region: Region): Fault {
-  if (mayAll(call)) return PASS
+  if (needsNoSession(call)) return PASS
   return mayRead(call.state.sessions.peers[call.session!.peer]!, region.name) ? PASS : FORBIDDEN
 }
 
 /** FORBIDDEN where who asks may not change the region. */
 export function writeFault(call: Call, region: Region): Fault {
-  if (mayAll(call)) return PASS
+  if (needsNoSession(call)) return PASS
   return mayWrite(call.state.sessions.peers[call.session!.peer]!, region.name) ? PASS : FORBIDDEN
 }
 

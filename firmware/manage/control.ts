@@ -99,6 +99,7 @@ import {
   askerOf,
   callFault,
   isStranger,
+  mayAll,
   mayLearnKeys,
   peerNumberOf,
   readFault,
@@ -592,7 +593,7 @@ function disconnect(call: Call): Fault {
 
 function reportPage(call: Call): Fault {
   const { state, bytes, to, modifier } = call
-  const { entries } = state.recovery.report
+  const entries = state.recovery.report.entries.filter(({ regionId }) => mayHearOf(call, regionId))
   const here = Math.max(0, Math.min(mad.REPORT_ENTRIES_PER_MAD, entries.length - modifier))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   putU32(bytes, to + mad.REPORT_TOTAL, entries.length)
@@ -614,6 +615,12 @@ function reportPage(call: Call): Fault {
     putU32(bytes, at + mad.ENTRY_LINES_READ, entry.linesRead)
   }
   return PASS
+}
+
+/** Entries of regions that are gone are for an admin. */
+function mayHearOf(call: Call, regionId: number): boolean {
+  const region = findRegionById(call.state.regions, regionId)
+  return mayAll(call) || (region !== null && readFault(call, region) === PASS)
 }
 
 /** Numbers of the actions on the wire, in this order. */

@@ -63,7 +63,8 @@ export interface KeyPair {
 export interface Handshake {
   readonly primitives: Primitives
   readonly own: KeyPair
-  readonly ephemeral: KeyPair
+  /** Drawn for this handshake alone. The responder needs none before it writes. */
+  ephemeral: KeyPair
   /** The static key of the other side: the responder reads it in the first message. */
   remote: Uint8Array
   /** Its ephemeral key. */

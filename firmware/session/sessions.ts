@@ -64,6 +64,9 @@ export function hasPeers({ sessions }: SessionState): boolean {
   return sessions.own !== null
 }
 
+/** Stands for a key until one is drawn: who sends what is no message costs us none. */
+const NO_PAIR: KeyPair = { secret: new Uint8Array(0), public: new Uint8Array(0) }
+
 function drawScalar(state: BoardState): Uint8Array {
   const key = new Uint8Array(KEY_BYTES)
   for (let at = 0; at < KEY_BYTES; at += 4) putU32(key, at, random32(state))
@@ -78,13 +81,13 @@ export function answerHandshake(state: BoardState & SessionState, at: number, to
   const { sessions, bytes } = state
   const { primitives, own } = sessions
   if (own === null) return OPEN_CARD
-  const ephemeral = keyPairOf(primitives, drawScalar(state))
-  const handshake = responder(primitives, own, ephemeral, PROLOGUE)
+  const handshake = responder(primitives, own, NO_PAIR, PROLOGUE)
   const message = bytes.slice(at, at + FIRST_BYTES)
   if (readSender(handshake, message) === null) return HANDSHAKE
   const peer = peerOf(sessions, handshake.remote)
   if (peer < 0) return PEER_UNKNOWN
   if (readPayload(handshake, message) === null) return HANDSHAKE
+  handshake.ephemeral = keyPairOf(primitives, drawScalar(state))
   return makeSession(state, handshake, peer, to)
 }
 

@@ -49,6 +49,7 @@ import * as persistAck from '../../firmware/wire/persist-ack.ts'
 import * as persistQuery from '../../firmware/wire/persist-query.ts'
 import * as prefetch from '../../firmware/wire/prefetch.ts'
 import * as reth from '../../firmware/wire/reth.ts'
+import * as tag from '../../firmware/wire/tag.ts'
 import * as udp from '../../firmware/wire/udp.ts'
 import { ROOT } from '../support/source/sources.ts'
 
@@ -86,6 +87,7 @@ const MODULES: Readonly<Record<string, object>> = {
   'wire/persist.ts': persist,
   'wire/prefetch.ts': prefetch,
   'wire/reth.ts': reth,
+  'wire/tag.ts': tag,
   'wire/udp.ts': udp,
   'host/element.ts': element,
   'host/header-page.ts': headerPage,

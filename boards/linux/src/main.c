@@ -386,6 +386,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
 
 static void close_all(struct open_parts *parts) {
   engine_free(parts->engine);
+  tags_forget(&parts->machine.tags);
   if (parts->has_console) console_close(&parts->console);
   links_close(&parts->links);
   if (parts->has_port) port_close(&parts->port);

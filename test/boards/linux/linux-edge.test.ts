@@ -15,8 +15,8 @@ import {
   DMA_SPACE,
   NVDIMM_SPACE,
   RESULT,
+  SECURE,
   SPACE_BYTES,
-  UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
@@ -71,7 +71,7 @@ const HOSTILE = `var perdure = {
       const count = 1 + below(6)
       for (let i = 0; i < count; i++) {
         const at = i * ${COMMAND_WORDS}
-        words[at] = below(${UNSEAL} + 2)
+        words[at] = below(${SECURE} + 2)
         words[at + 1] = address()
         words[at + 2] = address()
         words[at + 3] = below(3) === 0 ? 8 : below(300)

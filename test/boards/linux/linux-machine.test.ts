@@ -26,12 +26,15 @@ import {
   FENCE,
   GUARD,
   GUARD_FAILED,
+  ICRC_GOOD,
   MEDIA_ERROR,
   NVDIMM_SPACE,
   OP,
   PRIVATE_AT,
   RESULT,
+  SECURE,
   SKIP,
+  TAG_GOOD,
   UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import { Drawing, type Left, runEmulated, runNative } from '../../support/native/machine-lists.ts'
@@ -56,6 +59,7 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       const other = native.ran[i]!
       const same =
         ran.done === other.done &&
+        ran.flags.join() === other.flags.join() &&
         ran.words.equals(other.words) &&
         ran.frames.length === other.frames.length &&
         ran.frames.every((frame, k) => frame.equals(other.frames[k]!))
@@ -99,6 +103,7 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
   ] as const)('%s', (_, options, poisoned) => {
     const random = new Random(SEED)
     const seen = new Map<string, number>()
+    const flags = new Map<number, number>()
     let frames = 0
     for (let round = 0; round < 8; round++) {
       const drawing = new Drawing(random)
@@ -111,10 +116,13 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       if (options.length === 0) expectSame(native, { ...emulated, part: emulated.live }, hint)
       else expectSame(native, emulated, hint)
       for (const [key, count] of outcomes(emulated)) seen.set(key, (seen.get(key) ?? 0) + count)
+      for (const flag of emulated.ran.flatMap((ran) => ran.flags)) {
+        flags.set(flag, (flags.get(flag) ?? 0) + 1)
+      }
       frames += emulated.ran.reduce((sum, ran) => sum + ran.frames.length, 0)
     }
     // Lists that came to nothing would agree, too.
-    for (let op = COPY; op <= UNSEAL; op++) {
+    for (let op = COPY; op <= SECURE; op++) {
       expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
       if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
     }
@@ -125,6 +133,9 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
     }
     expect(seen.has(`${COPY} ${MEDIA_ERROR}`)).toBe(poisoned > 0)
     expect(frames).toBeGreaterThan(50)
+    expect(flags.get(ICRC_GOOD | TAG_GOOD)).toBeGreaterThan(200)
+    expect(flags.get(ICRC_GOOD)).toBeGreaterThan(1000)
+    expect(flags.get(0)).toBeGreaterThan(100)
   })
 })
 
@@ -170,7 +181,7 @@ describe.skipIf(noMachine !== null)(`a build that leaves cleans out${because}`, 
       )
     const LINES = 104
     const stores = Array.from({ length: LINES }, (_, at) => line(at))
-    const lists = [{ count: LINES + 1, words: words([...stores, [FENCE]]) }]
+    const lists = [{ came: [], count: LINES + 1, words: words([...stores, [FENCE]]) }]
     const beginning = new Drawing(new Random(SEED)).beginning([new Uint8Array(64)], 0)
     const whole = runNative(program, folder, ['shadow'], beginning, lists)
     const lossy = runNative(faulty, folder, ['shadow'], beginning, lists)

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 
 #include "card/icrc.h"
 #include "card/machine.h"
+#include "link/link-kinds.h"
 #include "memory/guard.h"
 #include "memory/reserve.h"
 #include "memory/sysfs.h"
@@ -94,6 +96,7 @@ static bool open_dma(const char *path, const char *at, struct fault *fault) {
 static void start(char **options) {
   struct memory_options part = {.path = ""};
   struct fault fault;
+  must(sodium_init() >= 0, "libsodium");
   const char *value, *host = NULL, *dma = NULL, *dma_at = NULL, *persist = NULL;
   for (; *options != NULL; options++) {
     if (is_option(*options, "part=", &value)) part.path = value;
@@ -127,6 +130,7 @@ static void start(char **options) {
 }
 
 static void stop(void) {
+  tags_forget(&machine.tags);
   memory_close(&memory);
   window_close(&machine.host);
   window_close(&machine.dma);
@@ -183,31 +187,54 @@ void *__wrap_mmap(void *at, size_t length, int protection, int flags, int file, 
 
 static uint8_t *ring(void) { return machine.packets + HAL_COMMANDS_AT; }
 
+/* Takes the burst that comes before a list, and tells the flags of its frames. */
+static void take_burst(uint32_t count) {
+  must(count <= HAL_BURST_FRAMES, "a burst that is too long");
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t length;
+    must(fread(&length, sizeof length, 1, stdin) == 1 && frame_fits(length), "no frame");
+    must(fread(receive_place(machine.packets, (int)i), length, 1, stdin) == 1, "half a frame");
+    receive_tell(&sink.each[0], machine.packets, (int)i, length);
+  }
+  tags_judge(&machine.tags, machine.packets, count);
+  for (uint32_t i = 0; i < count; i++) {
+    put(machine.packets + HAL_RECEIVED_AT + 8 * i + sizeof(uint32_t), sizeof(uint32_t));
+  }
+}
+
+/* Runs the list in the ring, and tells what became of it. */
+static void run_list(uint32_t commands, double count) {
+  frame_count = 0;
+  uint32_t done = machine_run(&machine, count);
+  put(&done, sizeof done);
+  put(&frame_count, sizeof frame_count);
+  put(ring(), (size_t)commands * COMMAND_BYTES);
+  for (uint32_t i = 0; i < frame_count; i++) {
+    put(&frame_lengths[i], sizeof frame_lengths[i]);
+    put(frames[i], frame_lengths[i]);
+  }
+}
+
 /*
- * In: packet memory, then lists: the count as a double, and the commands as a 32-bit count and
- * their words. Out, for each list: how many were done, how many frames left, the commands as they
- * now are, the frames with their lengths. At the end packet memory, and what the counters say. It
- * ends without a word to the part, as a process that is killed: what its file then holds is what
- * was durable.
+ * In: packet memory, then lists: how many frames come before it, each with its length, the count as
+ * a double, and the commands as a 32-bit count and their words. Out, for each list: the flags of
+ * the frames that came, how many commands were done, how many frames left, the commands as they now
+ * are, the frames with their lengths. At the end packet memory, and what the counters say. It ends
+ * without a word to the part, as a process that is killed: what its file then holds is what was
+ * durable.
  */
 static int run_lists(void) {
   double count;
-  uint32_t commands;
+  uint32_t came, commands;
   keeps_frames = true;
   must(fread(machine.packets, HAL_MEMORY_BYTES, 1, stdin) == 1, "half a packet memory");
-  while (fread(&count, sizeof count, 1, stdin) == 1) {
+  while (fread(&came, sizeof came, 1, stdin) == 1) {
+    take_burst(came);
+    must(fread(&count, sizeof count, 1, stdin) == 1, "half a list");
     must(fread(&commands, sizeof commands, 1, stdin) == 1, "half a list");
     must(commands <= HAL_COMMANDS_MAX, "a list that is too long");
     must(fread(ring(), COMMAND_BYTES, commands, stdin) == commands, "half a list");
-    frame_count = 0;
-    uint32_t done = machine_run(&machine, count);
-    put(&done, sizeof done);
-    put(&frame_count, sizeof frame_count);
-    put(ring(), (size_t)commands * COMMAND_BYTES);
-    for (uint32_t i = 0; i < frame_count; i++) {
-      put(&frame_lengths[i], sizeof frame_lengths[i]);
-      put(frames[i], frame_lengths[i]);
-    }
+    run_list(commands, count);
   }
   put(machine.packets, HAL_MEMORY_BYTES);
   const struct machine_counters *c = &machine.counters;
@@ -288,8 +315,20 @@ static void some_session(double *words) {
   }
 }
 
+/* Tags want a place; SECURE lies in packet memory. */
+static void some_tags(double *words) {
+  double place = (double)below(HAL_QUEUE_PAIRS + 2);
+  if (words[HAL_OP] == HAL_TRANSMIT) {
+    words[HAL_AUX] = place * HAL_TAGGED + (double)below(4);
+    return;
+  }
+  words[HAL_FROM] = (double)(HAL_MEMORY_BYTES - below(200));
+  words[HAL_LENGTH] = below(4) == 0 ? (double)below(80) : HAL_SECURE_BYTES;
+  words[HAL_AUX] = place;
+}
+
 static void some_command(double *words) {
-  words[HAL_OP] = (double)below(HAL_UNSEAL + 2);
+  words[HAL_OP] = (double)below(HAL_SECURE + 2);
   words[HAL_FROM] = some_address();
   words[HAL_TO] = some_address();
   words[HAL_LENGTH] = some_length();
@@ -298,6 +337,8 @@ static void some_command(double *words) {
   if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_LENGTH] = 8;
   if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_FROM] = (double)below(100000);
   if (words[HAL_OP] >= HAL_KEYSTREAM && below(4) != 0) some_session(words);
+  if (words[HAL_OP] == HAL_TRANSMIT && below(2) == 0) some_tags(words);
+  if (words[HAL_OP] == HAL_SECURE && below(4) != 0) some_tags(words);
   if (below(3) == 0) {
     uint64_t which = below(5);
     words[which] = spoilt(words[which]);

@@ -36,11 +36,13 @@ import {
   NVDIMM_SPACE,
   OP,
   PRIVATE_AT,
+  RECEIVED_AT,
   SEAL,
   SEAL_DATA_BYTES,
   SEAL_KEY_BYTES,
   SEAL_NONCE_BYTES,
   SEAL_TAG_BYTES,
+  SECURE,
   SKIP,
   TO,
   TRANSMIT,
@@ -49,6 +51,7 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { FRAME_STRIDE_BYTES, PAGE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
+import { TagDrawing } from './tag-lists.ts'
 
 /** Bytes of the part, and of each window. */
 const SPACE = 65_536
@@ -61,8 +64,12 @@ const TABLES = 64
 const SEALINGS_AT = TABLES_AT + 8 * TABLES
 const SEALINGS = 16
 const SEALING_BYTES = 128
+/** Behind them the keys of tags. */
+const TAG_KEYS_AT = SEALINGS_AT + SEALINGS * SEALING_BYTES
 
 interface List {
+  /** The frames that come before it, a burst of them at most. */
+  readonly came: readonly Uint8Array[]
   /** What `run` is called with. */
   readonly count: number
   /** The commands, COMMAND_WORDS numbers each. */
@@ -81,6 +88,8 @@ interface Beginning {
 
 /** What became of one list. */
 interface Ran {
+  /** Flags of the frames that came. */
+  readonly flags: readonly number[]
   readonly done: number
   /** The commands as they are afterwards, results and all. */
   readonly words: Buffer
@@ -110,9 +119,11 @@ export class Drawing {
   private readonly random: Random
   /** The last SEAL that was drawn, until something is to open it. */
   private sealed: Float64Array | null = null
+  private readonly tags: TagDrawing
 
   constructor(random: Random) {
     this.random = random
+    this.tags = new TagDrawing(random)
   }
 
   private pick<T>(from: readonly T[]): T {
@@ -146,6 +157,7 @@ export class Drawing {
     for (let i = 0; i < TRANSMIT_FRAMES; i++) {
       packets.set(this.pick(frames), TRANSMIT_AT + i * FRAME_STRIDE_BYTES)
     }
+    this.tags.place(packets, TAG_KEYS_AT)
     const lines = new Set(Array.from({ length: poisoned }, () => random.below(SPACE / 64)))
     const poisonedLines = [...lines].sort((a, b) => a - b)
     const spaces = { part: filled(SPACE), host: filled(SPACE), dma: filled(SPACE) }
@@ -204,6 +216,9 @@ export class Drawing {
       SEAL,
       SEAL,
       UNSEAL,
+      SECURE,
+      SECURE,
+      TRANSMIT,
     ])
     words[FROM] = this.address(length)
     words[TO] = this.address(length)
@@ -214,6 +229,7 @@ export class Drawing {
       words[FROM] = TRANSMIT_AT + random.below(TRANSMIT_FRAMES) * FRAME_STRIDE_BYTES
       words[LENGTH] = 40 + random.below(60)
       words[AUX] = random.below(4)
+      if (random.chance(0.6)) this.tags.transmit(words)
     }
     if (op === FETCH_ADD || op === COMPARE_SWAP) {
       words[FROM] = PRIVATE_AT + this.offset(SCRATCH, 16)
@@ -230,7 +246,8 @@ export class Drawing {
       words[LENGTH] = random.chance(0.9) ? 4 * random.below(17) : length
       if (random.chance(0.1)) words[this.pick([FROM, TO])] = this.address(64)
     }
-    if (op >= AGREE) this.session(words)
+    if (op === SECURE) this.tags.secure(words)
+    else if (op >= AGREE) this.session(words)
     if (random.chance(0.03)) this.spoil(words)
     if (op === SEAL) this.sealed = words
   }
@@ -293,7 +310,7 @@ export class Drawing {
       this.command(words.subarray(i * COMMAND_WORDS, (i + 1) * COMMAND_WORDS))
     }
     const count = random.chance(0.02) ? this.pick([...ODD, commands + 0.5, 2049]) : commands
-    return { count, words }
+    return { came: this.tags.came(), count, words }
   }
 }
 
@@ -321,12 +338,17 @@ export function runEmulated(
     transmit: (frame) => frames.push(Buffer.from(frame)),
   })
   const ring = new Float64Array(machine.memory, COMMANDS_AT)
-  const ran = lists.map(({ count, words }) => {
+  const received = new Int32Array(machine.memory, RECEIVED_AT)
+  const ran = lists.map(({ came, count, words }) => {
     frames = []
+    const flags = came.map((frame, i) => {
+      machine.place(i, frame)
+      return received[2 * i + 1]!
+    })
     ring.set(words)
     const done = machine.run(count)
     const after = Buffer.from(machine.memory, COMMANDS_AT, words.byteLength)
-    return { done, words: Buffer.from(after), frames }
+    return { flags, done, words: Buffer.from(after), frames }
   })
   link.arrive()
   const bad = nvdimm.faulty().filter((line) => nvdimm.flagsAfterCut(line, false) !== 0)
@@ -338,6 +360,11 @@ export function runEmulated(
     condition: `${JSON.stringify({ dirtyShutdowns, saveFailed: false, poisonedLines: bad })}\n`,
     counters: NAMES.map((name) => statistics[name]),
   }
+}
+
+/** A word of 32 bits, as the native machine reads it. */
+function word(number: number): Buffer {
+  return Buffer.from(new Uint32Array([number]).buffer)
 }
 
 /** What the native machine makes of it; its files are in `folder`. Throws what it complains of. */
@@ -355,9 +382,11 @@ export function runNative(
   writeFileSync(at('part.condition'), `${JSON.stringify(condition)}\n`)
   const input = Buffer.concat([
     beginning.packets,
-    ...lists.flatMap(({ count, words }) => [
+    ...lists.flatMap(({ came, count, words }) => [
+      word(came.length),
+      ...came.flatMap((frame) => [word(frame.length), frame]),
       Buffer.from(new Float64Array([count]).buffer),
-      Buffer.from(new Uint32Array([words.length / COMMAND_WORDS]).buffer),
+      word(words.length / COMMAND_WORDS),
       Buffer.from(words.buffer),
     ]),
   ])
@@ -366,7 +395,7 @@ export function runNative(
   const { status, stdout, stderr } = spawnSync(program, args, { input, maxBuffer: 2 ** 30 })
   if (status !== 0) throw new Error(stderr.toString())
   const answers = new Answers(stdout)
-  const ran = lists.map(({ words }) => answers.list(words.byteLength))
+  const ran = lists.map(({ came, words }) => answers.list(came.length, words.byteLength))
   return {
     ...{ ran, packets: answers.take(MEMORY_BYTES), part: readFileSync(at('part')) },
     ...{ host: readFileSync(at('host')), dma: readFileSync(at('dma')) },
@@ -390,11 +419,12 @@ class Answers {
     return this.bytes.subarray(this.at - length, this.at)
   }
 
-  list(bytes: number): Ran {
+  list(came: number, bytes: number): Ran {
+    const flags = Array.from({ length: came }, () => this.take(4).readUInt32LE())
     const done = this.take(4).readUInt32LE()
     const count = this.take(4).readUInt32LE()
     const words = this.take(bytes)
     const frames = Array.from({ length: count }, () => this.take(this.take(4).readUInt32LE()))
-    return { done, words, frames }
+    return { flags, done, words, frames }
   }
 }

@@ -6,7 +6,7 @@ import { compile, LINK_PARTS, noCompiler } from './harness.ts'
 const PARTS = [
   ...LINK_PARTS,
   ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
-  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/window'],
+  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/tags', 'card/window'],
   ...['service/condition', 'service/json', 'service/log', 'base/utf8'],
 ]
 

@@ -196,13 +196,7 @@ __attribute__((constructor)) static void prepare(void) {
   pick();
 }
 
-/* Where the datagram of a frame is, and where its ICRC stands. */
-struct place {
-  uint32_t ip_at, ip_bytes, icrc_at;
-};
-
-/* Finds the datagram; false if there is none that could carry an ICRC. */
-static bool locate(const uint8_t *frame, uint32_t length, struct place *place) {
+bool icrc_locate(const uint8_t *frame, uint32_t length, struct icrc_place *place) {
   if (length < ETHERNET_BYTES + IPV4_BYTES) return false;
   uint32_t ip = ETHERNET_BYTES;
   uint32_t type = load16_network(frame + ip - 2);
@@ -225,12 +219,13 @@ static bool locate(const uint8_t *frame, uint32_t length, struct place *place) {
   if (ip + datagram_bytes > length) return false;
   place->ip_at = ip;
   place->ip_bytes = ip_bytes;
+  place->bth_at = ip + ip_bytes + UDP_BYTES;
   place->icrc_at = ip + datagram_bytes - ICRC_BYTES;
   return true;
 }
 
 /* The register behind the datagram: headers from a masked copy, the rest where it is. */
-static uint32_t register_behind(const uint8_t *frame, const struct place *place) {
+static uint32_t register_behind(const uint8_t *frame, const struct icrc_place *place) {
   uint8_t masked[IPV6_BYTES + UDP_BYTES + BTH_BYTES];
   uint32_t ip_bytes = place->ip_bytes;
   uint32_t count = ip_bytes + UDP_BYTES + BTH_BYTES;
@@ -251,24 +246,23 @@ static uint32_t register_behind(const uint8_t *frame, const struct place *place)
 }
 
 /* That of Linux's FLUSH: continued over BTH, FETH and RETH as they are (wire-format 2.5). */
-static uint32_t register_linux_flush(uint32_t r, const uint8_t *frame, const struct place *place) {
-  uint32_t bth = place->ip_at + place->ip_bytes + UDP_BYTES;
-  return advance(r, frame + bth, place->icrc_at - bth);
+static uint32_t register_linux_flush(uint32_t r, const uint8_t *frame, const struct icrc_place *place) {
+  return advance(r, frame + place->bth_at, place->icrc_at - place->bth_at);
 }
 
 uint32_t icrc_flags(const uint8_t *frame, uint32_t length) {
-  struct place place;
-  if (!locate(frame, length, &place)) return 0;
+  struct icrc_place place;
+  if (!icrc_locate(frame, length, &place)) return 0;
   uint32_t found = load32(frame + place.icrc_at);
   uint32_t r = register_behind(frame, &place);
   if (found == ~r) return HAL_ICRC_GOOD;
-  if (frame[place.ip_at + place.ip_bytes + UDP_BYTES] != OPCODE_FLUSH) return 0;
+  if (frame[place.bth_at] != OPCODE_FLUSH) return 0;
   return found == ~register_linux_flush(r, frame, &place) ? HAL_ICRC_GOOD_LINUX_FLUSH : 0;
 }
 
 bool icrc_fill(uint8_t *frame, uint32_t length, uint32_t kind) {
-  struct place place;
-  if (!locate(frame, length, &place)) return false;
+  struct icrc_place place;
+  if (!icrc_locate(frame, length, &place)) return false;
   uint32_t r = register_behind(frame, &place);
   if (kind == HAL_ICRC_LINUX_FLUSH) r = register_linux_flush(r, frame, &place);
   uint32_t value = ~r;

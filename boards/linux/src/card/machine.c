@@ -316,22 +316,30 @@ static int atomic(struct machine *machine, const struct command *command) {
   return HAL_DONE;
 }
 
+static int secure(struct machine *machine, const struct command *command) {
+  uint32_t length;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  const uint8_t *from = find_packets(machine, command->from, length);
+  if (from == NULL) return HAL_BAD_COMMAND;
+  return tags_secure(&machine->tags, command->aux, from, length);
+}
+
 /* Frames leave from packet memory only. What is filled in is not seen there afterwards. */
 static int transmit(struct machine *machine, const struct command *command) {
-  struct place from;
-  uint32_t length;
+  uint32_t length, aux;
   if (!is_length(command->length, &length) || length > HAL_FRAME_BYTES_MAX) return HAL_BAD_COMMAND;
-  if (!find(machine, command->from, length, &from) || from.space != PACKETS) {
+  if (!is_length(command->aux, &aux) || aux >= (HAL_QUEUE_PAIRS + 1) * HAL_TAGGED) {
     return HAL_BAD_COMMAND;
   }
-  const uint8_t *frame = from.at;
-  if (command->aux != HAL_ICRC_NONE) {
-    bool linux_flush = command->aux == HAL_ICRC_LINUX_FLUSH;
-    uint32_t kind = linux_flush ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD;
-    memcpy(machine->frame, frame, length);
-    frame = machine->frame;
-    if (!icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
+  const uint8_t *frame = find_packets(machine, command->from, length);
+  if (frame == NULL) return HAL_BAD_COMMAND;
+  uint32_t icrc = aux % HAL_TAGGED, place = aux / HAL_TAGGED;
+  if (aux != HAL_ICRC_NONE) frame = memcpy(machine->frame, frame, length);
+  if (place > 0 && !tags_fill(&machine->tags, place - 1, machine->frame, length)) {
+    return HAL_BAD_COMMAND;
   }
+  uint32_t kind = icrc == HAL_ICRC_LINUX_FLUSH ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD;
+  if (icrc != HAL_ICRC_NONE && !icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
   links_transmit(machine->links, frame, length);
   return HAL_DONE;
 }
@@ -368,7 +376,7 @@ static int arrange(struct machine *machine, const struct command *command) {
 
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_UNSEAL) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_SECURE) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -386,6 +394,7 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_HASH: return hash(machine, command);
     case HAL_SEAL:
     case HAL_UNSEAL: return seal(machine, command);
+    case HAL_SECURE: return secure(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "card/tags.h"
 #include "card/window.h"
 #include "hal.h"
 #include "link/links.h"
@@ -35,6 +36,7 @@ struct machine {
   struct window host; /* HOST_SPACE */
   struct window dma;  /* DMA_SPACE */
   struct links *links;
+  struct tags tags; /* of what comes, too: see tags_judge */
   struct machine_counters counters;
   /* The machine's own: where the list stands, which survives the jump out of a fault. */
   uint32_t at, until;

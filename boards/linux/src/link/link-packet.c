@@ -32,10 +32,10 @@
 #include "link/link-kinds.h"
 
 enum {
-  SLOT_BYTES = 4368, /* a frame, and at most 94 bytes that the kernel puts before it */
+  SLOT_BYTES = 4384, /* a frame, and at most 94 bytes that the kernel puts before it */
   BLOCK_BYTES = 128 << 10, /* a multiple of every kernel's page, which is 64 KiB at the most */
   SLOTS_EACH = BLOCK_BYTES / SLOT_BYTES,
-  BLOCKS = 34,
+  BLOCKS = 36,
   RING_SLOTS = BLOCKS * SLOTS_EACH,
   RING_BYTES = BLOCKS * BLOCK_BYTES,
   SEND_AT = 32, /* where the kernel expects a frame that is to be sent */

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * - `receive` puts up to BURST_FRAMES frames straight into the receive places of packet memory,
- *   writes each one's length and ICRC flags, and returns how many; it never waits.
+ *   writes each one's length and ICRC flags, and returns how many; it never waits. Tags are judged
+ *   behind it (card/tags.h): a frame that a link drops must not use up its counter.
  * - `transmit` takes the frame's bytes before it returns: the place is the firmware's again. What
  *   it took leaves at the latest at `flush`, which the loop calls behind every call of the
  *   firmware: one system call per burst where the carrier allows it.

@@ -89,6 +89,7 @@ static bool took(struct service *service, double wanted, uint32_t frames, uint64
 static bool serve_burst(struct service *service, uint32_t count, uint64_t now_us) {
   service->bursts++;
   service->frames += count;
+  tags_judge(&service->machine->tags, service->machine->packets, count);
   machine_tell_health(service->machine);
   return took(service, engine_serve(service->engine, count, (double)now_us), count, now_us);
 }

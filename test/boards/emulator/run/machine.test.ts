@@ -36,11 +36,11 @@ import {
   RECEIVED_AT,
   RESULT,
   SAVE_FAILED,
+  SECURE,
   SKIP,
   SPACE_BYTES,
   TRANSMIT,
   TRANSMIT_AT,
-  UNSEAL,
 } from '../../../../firmware/board/hal.ts'
 import {
   COMMANDS_MAX,
@@ -392,7 +392,7 @@ test('KEYSTREAM writes the stream of RFC 8439, also over its key', () => {
 
 test('an operation that there is not is refused', () => {
   const c = card()
-  for (const op of [0, UNSEAL + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
+  for (const op of [0, SECURE + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
     expect(run(c, [op, P, N, 64])).toEqual([BAD_COMMAND])
   }
 })
@@ -412,7 +412,7 @@ test('no command whatever makes the machine throw', () => {
   const odd = [...badAddresses(64), ...BAD_LENGTHS, 0, 8, 64, P, N, N + 100, 4096, COPY, TRANSMIT]
   const c = card()
   for (let i = 0; i < 20_000; i++) {
-    const command = [1 + random.below(UNSEAL), 0, 0, 0, 0].map((op, word) =>
+    const command = [1 + random.below(SECURE), 0, 0, 0, 0].map((op, word) =>
       word === 0 ? op : odd[random.below(odd.length)]!,
     )
     c.words.set(command)
