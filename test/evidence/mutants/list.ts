@@ -8,6 +8,7 @@ import { NEWER } from './rules/newer.ts'
 import { RECOVERY_RULES } from './rules/recovery.ts'
 import { REQUESTER } from './rules/requester.ts'
 import { SERVE } from './rules/serve.ts'
+import { SESSION_RULES } from './rules/sessions.ts'
 import { STRANGER_RULES } from './rules/strangers.ts'
 import { TABLE } from './rules/table.ts'
 import { TRANSPORT } from './rules/transport.ts'
@@ -23,4 +24,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...NEWER,
   ...REQUESTER,
   ...STRANGER_RULES,
+  ...SESSION_RULES,
 ]

@@ -9,6 +9,7 @@ import { HOSTS } from '../plays/hosts.ts'
 import { LOST } from '../plays/lost.ts'
 import { DECAY, SLOTS } from '../plays/media.ts'
 import { QUEUES } from '../plays/queues.ts'
+import { SESSIONS } from '../plays/sessions.ts'
 import { SETTLED } from '../plays/settle.ts'
 import { SICK } from '../plays/sick.ts'
 import { STARTS } from '../plays/starts.ts'
@@ -30,6 +31,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...HOSTS,
   ...SETTLED,
   ...STRANGERS,
+  ...SESSIONS,
 }
 
 export const play: Play = (argument) => {

@@ -1,0 +1,151 @@
+/**
+ * A card with peers: what is done in the name of nobody, of one who may not, or twice (R1-S13 to
+ * R1-S15).
+ *
+ * Invariant: whoever is refused is judged by what became of the regions, and the guest who may by
+ * whether he is served.
+ */
+
+import { fillIcrc } from '../../../../boards/software/icrc.ts'
+import { Tags } from '../../../../boards/software/tags.ts'
+import { SESSION_US } from '../../../../firmware/board/limits.ts'
+import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
+import * as mad from '../../../../firmware/wire/management.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestPeer,
+  type TestRegion,
+} from '../../../support/cards/test-card.ts'
+import { sentBy } from '../../../support/peers/strangers.ts'
+import { type Guests, guests } from '../../../support/sessions/closed-card.ts'
+import type { Guest } from '../../../support/sessions/guest.ts'
+import { isTagged, withRoom } from '../../../support/sessions/tagged.ts'
+import type { Play } from '../killer.ts'
+import { firstOf } from './world.ts'
+
+/** The machine of the writer. */
+const WRITER_AT = 12
+const RECORD = dataOf(64, 1)
+
+/** What the status of the answers to that record says; -1 where nothing is answered. */
+function statusOf({ card }: Guests, frames: readonly Uint8Array[]): number {
+  const [ack] = persistAcks(card.serve(...frames))
+  return ack?.status ?? -1
+}
+
+function records(guest: Guest, name: string): TestRegion {
+  return guest.openAsIs(name)
+}
+
+function framesOf(qp: TestPeer, region: TestRegion, last: number): Uint8Array[] {
+  return persistFrames(qp, region, 0, RECORD).map((frame) => sentBy(frame, last))
+}
+
+function strangers(): string | null {
+  const { writer, admin } = guests()
+  for (const attribute of [mad.ATTRIBUTE_OPEN, mad.ATTRIBUTE_COUNTERS, mad.ATTRIBUTE_REMOVE]) {
+    const method = attribute === mad.ATTRIBUTE_REMOVE ? mad.METHOD_SET : mad.METHOD_GET
+    const name = (body: Uint8Array): void => body.set(Buffer.from('records'), mad.REGION_NAME)
+    const answer = writer.inTheClear(method, attribute, name)
+    if (answer?.fault !== 'NO_SESSION') return 'a stranger is served'
+  }
+  const status = writer.inTheClear(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+  if (status?.body[mad.PART_ACCESS] !== mad.ACCESS_PEERS) return 'the card says that it is open'
+  if (u32(status.body, mad.PART_INCARNATION) !== 0) return 'a stranger is told of the part'
+  return admin.openAsIs('records').rkey === 0 ? 'an admin is told no key' : null
+}
+
+function calls(): string | null {
+  const scene = guests()
+  const { card, writer, reader, admin } = scene
+  const remove = (body: Uint8Array): void => body.set(Buffer.from('records'), mad.REGION_NAME)
+  if (writer.manage(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, remove).fault !== 'FORBIDDEN') {
+    return 'a peer does what is an admin’s'
+  }
+  const frame = admin.sealedFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+  if (card.serve(frame).length !== 1) return 'an admin is not answered'
+  if (card.serve(frame).length !== 0) return 'a sealed call is taken twice'
+  const changed = admin.sealedFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+  changed[changed.length - 200]! ^= 1
+  fillIcrc(changed, 0, changed.length)
+  if (card.serve(changed).length !== 0) return 'a changed call is answered'
+  const other = (body: Uint8Array): void => {
+    putU32(body, mad.CONNECT_CLIENT_ID_HIGH, writer.tag)
+    putU32(body, mad.CONNECT_CLIENT_QP, 0x333)
+    body[mad.CONNECT_PATH_MTU] = 1
+  }
+  if (reader.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, other).fault === 'PASS') {
+    return 'a peer is a client of another one'
+  }
+  card.now += SESSION_US + 1
+  const late = admin.manage(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+  return late.fault === 'NO_SESSION' ? null : 'a session that is over is spoken in'
+}
+
+function rights(): string | null {
+  const scene = guests()
+  const { writer, reader, admin } = scene
+  const region = records(admin, 'records')
+  const own = writer.connect()
+  if (statusOf(scene, framesOf(own, region, WRITER_AT)) !== 0) return 'a writer is not served'
+  const readers = reader.connect()
+  if (statusOf(scene, framesOf(readers, region, 13)) === 0) return 'a reader changes a record'
+  const other = records(admin, 'other')
+  if (statusOf(scene, framesOf(writer.connect(), other, WRITER_AT)) === 0) {
+    return 'a peer changes a region of others'
+  }
+  if (statusOf(scene, framesOf(admin.connect(), other, 11)) !== 0) return 'an admin is not served'
+  return writer.read(writer.connect(), other, 0, 0, RECORD.length) === null
+    ? null
+    : 'a peer reads a region of others'
+}
+
+/** A queue pair of the writer with tags, and both ends of what is told of them. */
+function tagged(writer: Guest): { qp: TestPeer; tags: Tags } {
+  const peer = 0x555
+  const body = writer.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
+    putU32(request, mad.CONNECT_CLIENT_QP, peer)
+    putU32(request, mad.CONNECT_CLIENT_ID_LOW, 77)
+    request[mad.CONNECT_PATH_MTU] = 4
+    request[mad.CONNECT_TAGS] = 1
+  })
+  const keys = body.slice(mad.CONNECT_TAG_KEYS, mad.CONNECT_TAG_KEYS + mad.CONNECT_TAG_KEYS_BYTES)
+  const [number, psn] = [u32(body, mad.CONNECT_QP), u32(body, mad.CONNECT_FIRST_PSN)]
+  const qp = { number, peer, mtu: 1024, psn, operation: 0 }
+  return { qp, tags: new Tags(keys.slice(32), keys.slice(0, 32)) }
+}
+
+function tags(): string | null {
+  const scene = guests()
+  const { card, writer, admin } = scene
+  const region = records(admin, 'records')
+  const { qp, tags: ours } = tagged(writer)
+  const plain = framesOf({ ...qp }, region, WRITER_AT)
+  if (card.serve(...plain).length > 0) return 'a packet without a tag is answered'
+  const frames = framesOf(qp, region, WRITER_AT).map((frame) => {
+    const room = withRoom(frame)
+    ours.fill(room, 0, room.length)
+    fillIcrc(room, 0, room.length)
+    return room
+  })
+  const wrong = frames.map((frame) => {
+    const copy = frame.slice()
+    copy[copy.length - 5]! ^= 1
+    fillIcrc(copy, 0, copy.length)
+    return copy
+  })
+  if (card.serve(...wrong).length > 0) return 'a packet with a wrong tag is answered'
+  const answers = card.serve(...frames)
+  if (answers.length === 0) return 'a packet with its tag is not answered'
+  if (!answers.every(({ bytes }) => isTagged(bytes, ours))) return 'an answer has no tag'
+  return card.serve(...frames).length > 0 ? 'a packet is taken twice' : null
+}
+
+export const SESSIONS: Readonly<Record<string, Play>> = {
+  'strangers and a card with peers': strangers,
+  'calls in a session': calls,
+  'rights by region': rights,
+  'packets with tags': () => firstOf(tags),
+}

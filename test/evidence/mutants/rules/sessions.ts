@@ -1,0 +1,106 @@
+/** Cards with peers: sessions, rights, tags (R1-S13 to R1-S15). */
+
+import { directed, type Mutant } from '../mutant.ts'
+
+const ACCESS = 'firmware/manage/access.ts'
+const CONTROL = 'firmware/manage/control.ts'
+const SESSIONS = 'firmware/session/sessions.ts'
+const SEALED = 'firmware/session/sealed.ts'
+const GRANTS = 'firmware/session/grants.ts'
+const LOCATE = 'firmware/engine/locate.ts'
+
+const CALLS: readonly Mutant[] = [
+  {
+    id: 'strangers-served',
+    rule: 'R1-S13: a card with peers takes no call in the clear',
+    file: ACCESS,
+    find: 'return FOR_STRANGERS.includes(attribute) ? PASS : NO_SESSION',
+    replace: 'return FOR_PEERS.includes(attribute) ? PASS : NO_SESSION',
+    killer: directed('strangers and a card with peers'),
+  },
+  {
+    id: 'strangers-told',
+    rule: 'R1-S13: strangers are told that the card serves, and nothing more',
+    file: CONTROL,
+    find: '  if (isStranger(call)) return PASS\n',
+    replace: '',
+    killer: directed('strangers and a card with peers'),
+  },
+  {
+    id: 'open-unsaid',
+    rule: 'R1-S13: a card says whether it is open',
+    file: CONTROL,
+    find: 'hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN',
+    replace: 'hasPeers(state) ? mad.ACCESS_OPEN : mad.ACCESS_PEERS',
+    killer: directed('strangers and a card with peers'),
+  },
+  {
+    id: 'peers-as-admins',
+    rule: 'R1-S14: what is an admin’s is no peer’s',
+    file: ACCESS,
+    find: 'return FOR_PEERS.includes(attribute) ? PASS : FORBIDDEN',
+    replace: 'return PASS',
+    killer: directed('calls in a session'),
+  },
+  {
+    id: 'sealed-twice',
+    rule: 'R1-S13: a sealed call is taken once',
+    file: SEALED,
+    find: 'if (counter > COUNTER_MAX || wasTaken(seal, counter)) return false',
+    replace: 'if (counter > COUNTER_MAX) return false',
+    killer: directed('calls in a session'),
+  },
+  {
+    id: 'session-for-ever',
+    rule: 'R1-S13: a session ends',
+    file: SESSIONS,
+    find: 'session.id !== id || isOver(state, session)) return NO_SESSION',
+    replace: 'session.id !== id) return NO_SESSION',
+    killer: directed('calls in a session'),
+  },
+  {
+    id: 'client-of-another',
+    rule: 'D-6, R1-S14: nobody is a client of another peer',
+    file: CONTROL,
+    find: 'options.clientHigh !== clientTagOf(state, call.session)',
+    replace: 'clientTagOf(state, call.session) === 0',
+    killer: directed('calls in a session'),
+  },
+]
+
+const DATA: readonly Mutant[] = [
+  {
+    id: 'reader-writes',
+    rule: 'R1-S14: who may read a region changes nothing in it',
+    file: LOCATE,
+    find: 'if ((rights & CHANGES) !== 0 && ((party.writable >> region!.index) & 1) === 0) return RIGHTS',
+    replace: '',
+    killer: directed('rights by region'),
+  },
+  {
+    id: 'every-region',
+    rule: 'R1-S14: a key of a region that a peer has no right to names nothing',
+    file: GRANTS,
+    find: 'region !== null && mayRead(who, region.name)',
+    replace: 'region !== null',
+    killer: directed('rights by region'),
+  },
+  {
+    id: 'tag-unchecked',
+    rule: 'R1-S15: a packet without its tag is taken by nobody',
+    file: 'firmware/core.ts',
+    find: '  if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG\n',
+    replace: '',
+    killer: directed('packets with tags'),
+  },
+  {
+    id: 'answer-untagged',
+    rule: 'R1-S15: an answer has a tag',
+    file: 'firmware/transport/acknowledge.ts',
+    find: 'transmit(answers.list, end - qp.templateBytes, length, qp.tagAux)',
+    replace: 'transmit(answers.list, end - qp.templateBytes, length, 0)',
+    killer: directed('packets with tags'),
+  },
+]
+
+export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...DATA]
