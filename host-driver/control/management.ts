@@ -418,7 +418,7 @@ export class Management {
     if (!tagged) return granted
     if (answer[mad.CONNECT_TAGS] !== 1) throw new RefusedError('NO_TAG', 0, 'connect')
     const keys = mad.CONNECT_TAG_KEYS
-    const tagKeys = answer.slice(keys, keys + mad.CONNECT_TAG_KEYS_BYTES)
+    const tagKeys = copyOf(answer.subarray(keys, keys + mad.CONNECT_TAG_KEYS_BYTES))
     return { ...granted, tagKeys }
   }
 

@@ -33,6 +33,7 @@ import { nextTimerUs, pump, tick } from '../../firmware/transport/sender.ts'
 import { has, REQUEST } from '../../firmware/wire/opcode.ts'
 import type { Packet } from '../../firmware/wire/packet.ts'
 import { TAG_KEY_BYTES } from '../../firmware/wire/tag.ts'
+import { copyOf } from '../base/bytes.ts'
 import { type PerdureError, unmadeError } from '../base/errors.ts'
 import { high, low } from '../base/wide.ts'
 import type { Granted, Management } from '../control/management.ts'
@@ -318,8 +319,8 @@ export class DriverPair implements JobQueue {
 /** The tags of the connection, where the DPU granted some. */
 function tagsOf({ tagKeys }: Granted): Tags | null {
   if (tagKeys === undefined || tagKeys === null) return null
-  const [ours, theirs] = [tagKeys.slice(0, TAG_KEY_BYTES), tagKeys.slice(TAG_KEY_BYTES)]
-  return new Tags(theirs, ours)
+  const ours = copyOf(tagKeys.subarray(0, TAG_KEY_BYTES))
+  return new Tags(copyOf(tagKeys.subarray(TAG_KEY_BYTES)), ours)
 }
 
 function asksSize(kind: Request['kind']): boolean {

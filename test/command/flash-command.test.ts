@@ -286,7 +286,9 @@ describe('perdure flash', () => {
   test('one that nobody confirms in time goes back by itself', async () => {
     await stop(card)
     await startCard(3, ' --trial 1')
-    expect((await perdure(`flash one.bin ${PORT} --no-confirm`)).stdout).toContain('1.0.0 runs: ')
+    // A machine that is slow sees the trial when it is over.
+    const { stdout } = await perdure(`flash one.bin ${PORT} --no-confirm`)
+    expect(stdout).toMatch(/1\.0\.0 runs: |reverted +it was not confirmed within 1 s/)
     while ((await slots())[0] === '1.0.0 active') await setTimeout(100)
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
     expect((await perdure(`flash list ${PORT}`)).stdout).toContain(

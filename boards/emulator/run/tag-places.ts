@@ -18,7 +18,7 @@ interface Place {
 }
 
 /** The form of a frame that leaves, and the place whose keys it has; -1 for none. */
-export interface FrameForm {
+interface FrameForm {
   readonly icrc: number
   readonly place: number
 }

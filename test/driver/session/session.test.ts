@@ -130,6 +130,17 @@ describe('an open card', () => {
 })
 
 describe('keys', () => {
+  test('R31-1: are those that were given at the call, whatever their memory holds later', async () => {
+    const local = await servedPart()
+    const [key, cardKey] = [WRITER.secret.slice(), CARD.public.slice()]
+    const coming = connect(local.wire, { seed: nextSeed++, ...QUIET, key, cardKey })
+    key.fill(0)
+    cardKey.fill(0)
+    const dpu = await coming
+    open.push(dpu)
+    expect((await dpu.status()).access).toBe('peers')
+  })
+
   test('stand in the target, and are refused where they cannot be used', async () => {
     const hex = (key: Uint8Array): string => Buffer.from(key).toString('hex')
     const { secret } = ADMIN

@@ -67,7 +67,7 @@ const SEALING_BYTES = 128
 /** Behind them the keys of tags. */
 const TAG_KEYS_AT = SEALINGS_AT + SEALINGS * SEALING_BYTES
 
-interface List {
+export interface List {
   /** The frames that come before it, a burst of them at most. */
   readonly came: readonly Uint8Array[]
   /** What `run` is called with. */

@@ -21,7 +21,7 @@ const DEST_QP = 5
 const ICRC_BYTES = 4
 
 /** Where a frame was going. */
-export type Way = 'to card' | 'to driver'
+type Way = 'to card' | 'to driver'
 
 /** Whether the frame is a packet of a queue pair, and no management datagram. */
 export function isOfPair(frame: Uint8Array): boolean {
