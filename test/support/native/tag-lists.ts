@@ -23,8 +23,6 @@ import { FORMS, sealed, type TaggedFrame, taggedFrame } from '../wire/tagged.ts'
 /** Places that have tags now and then; of most there is a queue pair, and the one after it. */
 const PLACES = [0, 1, 7, QUEUE_PAIRS - 1]
 const BLOCK_STRIDE_BYTES = 128
-/** Bytes that the keys take in packet memory. */
-export const BLOCKS_BYTES: number = 2 * PLACES.length * BLOCK_STRIDE_BYTES
 
 /** The operands of a SECURE, and the newest counter of a frame that was drawn for it. */
 interface Block {

@@ -17,7 +17,7 @@ const COUNTER_BYTES = 8
 const TAG_BYTES = 16
 
 /** How a frame is made. */
-export interface TaggedParts {
+interface TaggedParts {
   readonly ipVersion: 4 | 6
   readonly hasVlan: boolean
   /** Bytes behind the ICRC, which Ethernet asks for. */
@@ -68,7 +68,7 @@ export function taggedFrame(parts: TaggedParts): TaggedFrame {
 }
 
 /** The tag of the frame, whose trailer has the counter already (wire/tag.ts). */
-export function tagOf(frame: TaggedFrame, key: Uint8Array): Buffer {
+function tagOf(frame: TaggedFrame, key: Uint8Array): Buffer {
   const { bytes, bthAt, trailerAt } = frame
   const covered = Buffer.from(bytes.subarray(bthAt, trailerAt + COUNTER_BYTES))
   covered[4] = 0xff

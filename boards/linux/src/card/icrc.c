@@ -246,7 +246,8 @@ static uint32_t register_behind(const uint8_t *frame, const struct icrc_place *p
 }
 
 /* That of Linux's FLUSH: continued over BTH, FETH and RETH as they are (wire-format 2.5). */
-static uint32_t register_linux_flush(uint32_t r, const uint8_t *frame, const struct icrc_place *place) {
+static uint32_t register_linux_flush(uint32_t r, const uint8_t *frame,
+                                     const struct icrc_place *place) {
   return advance(r, frame + place->bth_at, place->icrc_at - place->bth_at);
 }
 

@@ -3,8 +3,8 @@
  * `boards/emulator/run/tag-places.ts` define them: see there for what a tag covers.
  *
  * Invariants:
- * - A counter is sent once. One that came is taken once, and only with its tag; a packet that has no
- *   good tag moves no window.
+ * - A counter is sent once. One that came is taken once, and only with its tag; a packet that has
+ *   no good tag moves no window.
  * - Tags are compared in a time that does not depend on them.
  * - Keys are nowhere but in the table, and overwritten when they are replaced, or given up.
  */
@@ -37,24 +37,24 @@ struct tags {
 };
 
 /*
- * SECURE of the bytes that are there, HAL_SECURE_BYTES or none: HAL_DONE or HAL_BAD_COMMAND. `place`
- * is what JavaScript gave.
+ * SECURE of the bytes that are there, HAL_SECURE_BYTES or none: HAL_DONE or HAL_BAD_COMMAND.
+ * `place` is what JavaScript gave.
  */
 int tags_secure(struct tags *tags, double place, const uint8_t *block, uint32_t length);
 
 /*
- * Fills the trailer of an Ethernet frame that leaves; its ICRC comes behind that. False, and nothing
- * is written, where the place, one of HAL_QUEUE_PAIRS, has no keys, or the frame no room.
+ * Fills the trailer of an Ethernet frame that leaves; its ICRC comes behind that. False, and
+ * nothing is written, where the place, one of HAL_QUEUE_PAIRS, has no keys, or the frame no room.
  */
 bool tags_fill(struct tags *tags, uint32_t place, uint8_t *frame, uint32_t length);
 
 /*
- * Whether the frame, of any content, is for a place with tags, has the right one, and a counter that
- * none had before: it is then taken.
+ * Whether the frame, of any content, is for a place with tags, has the right one, and a counter
+ * that none had before: it is then taken.
  */
 bool tags_take(struct tags *tags, const uint8_t *frame, uint32_t length);
 
-/* Adds HAL_TAG_GOOD to what is told of the frames of a burst; only one of a good ICRC can have it. */
+/* Adds HAL_TAG_GOOD to what is told of a burst; only a frame of a good ICRC can have it. */
 void tags_judge(struct tags *tags, uint8_t *packets, uint32_t frames);
 
 /* Overwrites every key: no place has tags any more. */
