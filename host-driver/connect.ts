@@ -78,9 +78,8 @@ function checkClientId({ clientId }: ConnectOptions, keys: SessionKeyPair): void
   const upper = clientIdBase(keys)
   if (clientId === undefined || clientId >> 32n === BigInt(upper)) return
   const least = joined(upper, 0)
-  throw new ArgumentError(
-    `clientId ${clientId}: the clients of this key have ids from ${least} to ${least + 0xffffffffn}`,
-  )
+  const range = `ids from ${least} to ${least + 0xffffffffn}`
+  throw new ArgumentError(`clientId ${clientId}: the clients of this key have ${range}`)
 }
 
 const TARGETS = "a text 'perdure://host[:port]', a Wire, or an open PcieDevice"

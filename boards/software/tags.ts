@@ -59,7 +59,7 @@ export class Tags {
     this.sent = sent
   }
 
-  /** Fills the trailer of the frame; its ICRC comes behind that. False if it has no room for one. */
+  /** Fills the trailer of the frame; its ICRC comes behind that. False if there is no room. */
   fill(frame: Uint8Array, at: number, length: number): boolean {
     const trailerAt = trailerOf(frame, at, length)
     if (trailerAt < 0) return false

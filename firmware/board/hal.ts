@@ -132,10 +132,10 @@ export const ARRANGE = 12
 export const KEYSTREAM = 13
 
 /*
- * What sessions are made of (session/). All of it lies in packet memory, and is read before anything
- * is written; a command that fails writes nothing. What is secret is kept nowhere else when the
- * command is done. Of SEAL and UNSEAL `from` and `to` may be the same place; where they share a byte
- * otherwise it is BAD_COMMAND.
+ * What sessions are made of (session/). All of it lies in packet memory, and is read before
+ * anything is written; a command that fails writes nothing. What is secret is kept nowhere else
+ * when the command is done. Of SEAL and UNSEAL `from` and `to` may be the same place; where they
+ * share a byte otherwise it is BAD_COMMAND.
  */
 
 /**

@@ -37,7 +37,7 @@ const PROTOCOL = [
   ...[0x32, 0x35, 0x36],
 ]
 
-/** What computes. All keys have 32 bytes, a nonce 12, a tag 16, which stands behind what is sealed. */
+/** What computes. Keys have 32 bytes, a nonce 12, and a tag, behind what is sealed, 16. */
 export interface Primitives {
   /** X25519; null where the product is zeros. */
   agree(secret: Uint8Array, point: Uint8Array): Uint8Array | null

@@ -50,7 +50,7 @@ export function sessionIdAt(bytes: Uint8Array, at: number): number {
   return u32(bytes, at + mad.MAD_BODY + mad.SEALED_SESSION)
 }
 
-/** Seals the datagram at `at`: its header is complete, and of its body the first 196 bytes count. */
+/** Seals the datagram at `at`: its header is complete, and of its body 196 bytes count. */
 export function sealDatagram(
   primitives: Primitives,
   seal: Seal,

@@ -40,8 +40,9 @@ const KEY = String.raw`(?:(?<key>[^@/\s]*)@)?`
 const FORM = new RegExp(`^perdure://${KEY}(?:${V6}|${NAME})${BEHIND}$`, 'i')
 
 /**
- * Parses 'perdure://[key@]host[:port][/ipv4]'; the key is the card's, the host is a name, an IPv4 address or an IPv6 address in
- * brackets, which may have a zone ('[fe80::1%eth0]', also as '%25eth0', RFC 6874).
+ * Parses 'perdure://[key@]host[:port][/ipv4]'; the key is the card's, the host is a name, an IPv4
+ * address or an IPv6 address in brackets, which may have a zone ('[fe80::1%eth0]', also as
+ * '%25eth0', RFC 6874).
  */
 export function parseTarget(target: string): Target {
   const found = FORM.exec(target)?.groups ?? {}

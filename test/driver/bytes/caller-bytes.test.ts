@@ -170,7 +170,7 @@ const ELSEWHERE = new RegExp(
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
     // Keys: test/driver/session/session.test.ts.
-    String.raw`^connect$`,
+    '^connect$',
     String.raw`^(AgentControl|PlacementControl|SharedMemory|PagedMemory|Wire)\.|^Inbox\.deliver$`,
   ].join('|'),
 )

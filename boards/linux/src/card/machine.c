@@ -224,7 +224,7 @@ static int hash(struct machine *machine, const struct command *command) {
   return noise_hash(to, from, length);
 }
 
-/* Takes what lies at `aux`; false, and nothing is taken, where it is not wholly in packet memory. */
+/* Takes what lies at `aux`; false, and nothing is taken, where it is not all in packet memory. */
 static bool take_sealing(struct machine *machine, double address, struct noise_sealing *sealing) {
   uint32_t data_bytes, bytes = offsetof(struct noise_sealing, data);
   const uint8_t *at = find_packets(machine, address, bytes);

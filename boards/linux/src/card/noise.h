@@ -1,7 +1,7 @@
 /*
  * What sessions are made of (firmware/board/hal.ts, AGREE to UNSEAL), by libsodium.
  *
- * Invariants: what fails writes nothing. No secret is left but where the caller has it. Each returns
+ * Invariants: what fails writes nothing. No secret is left but where the caller has it. Each gives
  * what the command's result is: HAL_DONE, or HAL_AUTHENTICATION_FAILED.
  */
 #ifndef PERDURE_NOISE_H
