@@ -62,6 +62,7 @@ const MAPPED = [
   'firmware/wire/announcement.ts',
   'firmware/wire/cm.ts',
   'firmware/wire/management.ts',
+  'firmware/wire/tag.ts',
   'firmware/burst/view.ts',
   'firmware/board/hal.ts',
 ]
