@@ -118,20 +118,24 @@ async function openWay(
 
 async function openPcieWay(
   target: string | PcieDevice,
-  { peer, own, capture, seed, timeoutMs }: ConnectOptions,
+  { peer, own, capture, seed, timeoutMs, cardKey }: ConnectOptions,
 ): Promise<Way> {
   for (const [name, value] of Object.entries({ own, capture })) {
     if (value !== undefined) throw new ArgumentError(`${name}: the local card makes the frames`)
   }
-  if (target instanceof PcieDevice) return new PcieWay(target, peer ?? null, false)
-  const at = parsePcieTarget(target)
+  const at = target instanceof PcieDevice ? null : parsePcieTarget(target)
+  const led = at?.peer ?? peer ?? null
+  if (cardKey !== undefined && led === null) {
+    throw new ArgumentError('cardKey: the local card asks its own host for no session')
+  }
+  if (at === null) return new PcieWay(target as PcieDevice, led, false)
   const port = await openPort(at)
   try {
     const device = await PcieDevice.open(port, {
       ...(seed !== undefined && { seed }),
       ...(timeoutMs !== undefined && { timeoutMs }),
     })
-    return new PcieWay(device, at.peer ?? peer ?? null, true)
+    return new PcieWay(device, led, true)
   } catch (error) {
     port.close()
     throw error

@@ -570,7 +570,8 @@ function existingPair(
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     // Our own host's is nobody else's, whoever its peer is.
     if (isHostPair(state, qp) || !isFromPlace(state, qp, packet)) continue
-    if (qp.peer !== peer) continue
+    // Who asks for a pair that has taken packets has started again, and counts them from 0.
+    if (qp.peer !== peer || (qp.tagKeys !== null && qp.used)) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null

@@ -7,7 +7,6 @@
  */
 
 import { fillIcrc } from '../../../../boards/software/icrc.ts'
-import { Tags } from '../../../../boards/software/tags.ts'
 import { SESSION_US } from '../../../../firmware/board/limits.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
@@ -21,7 +20,7 @@ import {
 import { sentBy } from '../../../support/peers/strangers.ts'
 import { type Guests, guests } from '../../../support/sessions/closed-card.ts'
 import type { Guest } from '../../../support/sessions/guest.ts'
-import { isTagged, withRoom } from '../../../support/sessions/tagged.ts'
+import { connectTagged, isTagged, tagged } from '../../../support/sessions/tagged.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'
 
@@ -102,34 +101,14 @@ function rights(): string | null {
     : 'a peer reads a region of others'
 }
 
-/** A queue pair of the writer with tags, and both ends of what is told of them. */
-function tagged(writer: Guest): { qp: TestPeer; tags: Tags } {
-  const peer = 0x555
-  const body = writer.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
-    putU32(request, mad.CONNECT_CLIENT_QP, peer)
-    putU32(request, mad.CONNECT_CLIENT_ID_LOW, 77)
-    request[mad.CONNECT_PATH_MTU] = 4
-    request[mad.CONNECT_TAGS] = 1
-  })
-  const keys = body.slice(mad.CONNECT_TAG_KEYS, mad.CONNECT_TAG_KEYS + mad.CONNECT_TAG_KEYS_BYTES)
-  const [number, psn] = [u32(body, mad.CONNECT_QP), u32(body, mad.CONNECT_FIRST_PSN)]
-  const qp = { number, peer, mtu: 1024, psn, operation: 0 }
-  return { qp, tags: new Tags(keys.slice(32), keys.slice(0, 32)) }
-}
-
 function tags(): string | null {
   const scene = guests()
   const { card, writer, admin } = scene
   const region = records(admin, 'records')
-  const { qp, tags: ours } = tagged(writer)
+  const { qp, tags: ours } = connectTagged(writer)
   const plain = framesOf({ ...qp }, region, WRITER_AT)
   if (card.serve(...plain).length > 0) return 'a packet without a tag is answered'
-  const frames = framesOf(qp, region, WRITER_AT).map((frame) => {
-    const room = withRoom(frame)
-    ours.fill(room, 0, room.length)
-    fillIcrc(room, 0, room.length)
-    return room
-  })
+  const frames = framesOf(qp, region, WRITER_AT).map((frame) => tagged(frame, ours))
   const wrong = frames.map((frame) => {
     const copy = frame.slice()
     copy[copy.length - 5]! ^= 1
