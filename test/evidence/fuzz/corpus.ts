@@ -37,6 +37,10 @@ import { nop, nopHost } from '../../support/queues/nop-queues.ts'
 import { createCq, destroy, hostOf, register } from '../../support/queues/queue-calls.ts'
 import { elementOf, QueueHost } from '../../support/queues/queue-host.ts'
 import { OnDemandHost } from '../../support/residency/on-demand.ts'
+import { guests } from '../../support/sessions/closed-card.ts'
+import { Guest } from '../../support/sessions/guest.ts'
+import { NOBODY } from '../../support/sessions/peers.ts'
+import { connectTagged } from '../../support/sessions/tagged.ts'
 import { CLIENT, idsFrame, PORT, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import type { PersistOptions } from '../../support/wire/conversation.ts'
 import { type Setting, setting, slotOffset } from '../../support/wire/requests.ts'
@@ -48,6 +52,8 @@ interface Led {
   readonly frames?: readonly Uint8Array[]
   /** The fault of a control call's answer, where that is no refusal and hence not counted. */
   readonly answered?: string
+  /** Who may ask for counters, where that is not everybody. */
+  readonly asks?: Pick<TestCard, 'must'>
 }
 
 const RECORDS = [1, 2].map((slot) => ({ slot, data: dataOf(8, slot) }))
@@ -324,6 +330,46 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     host.run()
     return { card: host.card }
   },
+  NO_SESSION: () => {
+    const { card, writer, admin } = guests()
+    writer.inTheClear(mad.METHOD_GET, mad.ATTRIBUTE_COUNTERS)
+    const frame = writer.callFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+    return { card, frames: [frame], asks: admin }
+  },
+  SEAL_BROKEN: () => {
+    const { card, writer, admin } = guests()
+    const frame = writer.sealedFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+    card.serve(frame)
+    card.serve(frame)
+    return { card, frames: [frame], asks: admin }
+  },
+  HANDSHAKE: () => {
+    const { card, writer, admin } = guests()
+    writer.inTheClear(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE, (body) => body.fill(7))
+    return { card, frames: [writer.firstMessage().frame], asks: admin }
+  },
+  PEER_UNKNOWN: () => {
+    const { card, admin } = guests()
+    new Guest(card, NOBODY).shake()
+    return { card, asks: admin }
+  },
+  FORBIDDEN: () => {
+    const { card, writer, admin } = guests()
+    writer.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
+    return { card, asks: admin }
+  },
+  OPEN_CARD: () => {
+    const card = new TestCard(1 << 18).format()
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE)
+    return { card }
+  },
+  NO_TAG: () => {
+    const { card, writer, admin } = guests()
+    const { qp } = connectTagged(writer)
+    const frames = persistFrames(qp, admin.openAsIs('records'), 0, dataOf(64, 1))
+    card.serve(...frames)
+    return { card, frames, asks: admin }
+  },
 }
 
 /** Around each seed, so many variations. */
@@ -336,8 +382,8 @@ export function playCorpus(ledger: Ledger, seed: number): void {
     ledger.see(mix(1, ledger.inputs))
     ledger.seeds++
     try {
-      const { card, frames = [], answered } = lead()
-      const counted = answered === reason ? 1 : counterOf(card, reason)
+      const { card, frames = [], answered, asks = card } = lead()
+      const counted = answered === reason ? 1 : counterOf(asks, reason)
       if (counted === 0) ledger.object(`the corpus does not lead to ${reason}`, '')
       ledger.refusals[FAULT_NUMBERS.get(reason)!]! += counted
       vary(ledger, card, frames, random)
@@ -350,7 +396,7 @@ export function playCorpus(ledger: Ledger, seed: number): void {
 }
 
 /** How often a card has met it, asked over the wire. */
-function counterOf(card: Led['card'], reason: string): number {
+function counterOf(card: Pick<TestCard, 'must'>, reason: string): number {
   const index = FAULT_NUMBERS.get(reason)!
   const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_COUNTERS, undefined, index)
   return u32(body, mad.COUNTERS_FIRST + 4)

@@ -6,6 +6,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
+import { FRAME_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import { copyAt, LANES_AT, type RegionLayout } from '../../support/judges/oracle.ts'
 import { Arena, type Pair } from './arena.ts'
 import type { Kind } from './kinds.ts'
@@ -285,7 +286,9 @@ export class Traffic {
   private oversize(kind: Kind, made: number): number {
     const { arena, random } = this
     const long = random.below(8) === 0
-    const length = long ? 4262 + random.below(8) : Math.min(4262, made + 4 * random.below(300))
+    const length = long
+      ? FRAME_BYTES_MAX + random.below(8)
+      : Math.min(FRAME_BYTES_MAX, made + 4 * random.below(300))
     arena.scratch.fill(0x77, made - 4, length)
     setLengths(arena.scratch, length)
     if (random.below(2) === 0) put(arena.scratch, kind.bthAt + 1, 1, 0x10 * random.below(4))
