@@ -36,7 +36,7 @@ interface Target {
 const V6 = String.raw`\[(?<v6>[\da-f:.]+(?:%(?:25)?[\w.~-]+)?)\]`
 const NAME = String.raw`(?<name>[^\s/:?#@[\]%]+)`
 const BEHIND = String.raw`(?::(?<port>\d+))?(?:/(?<ipv4>[\d.]*))?`
-const KEY = String.raw`(?:(?<key>[^@/\s]*)@)?`
+const KEY = String.raw`(?:(?<key>[\da-f]{64})@)?`
 const FORM = new RegExp(`^perdure://${KEY}(?:${V6}|${NAME})${BEHIND}$`, 'i')
 
 /**
@@ -50,7 +50,7 @@ export function parseTarget(target: string): Target {
   const host = v6?.replace(/%(25(?=.))?/, '%') ?? name ?? ''
   const isHost = v6 === undefined ? host !== '' : isIPv6(host)
   if (!isHost || (ipv4 !== '' && !isIPv4(ipv4))) {
-    const forms = 'perdure://[key@]host[:port][/ipv4]'
+    const forms = 'perdure://[key@]host[:port][/ipv4], the key 64 hexadecimal digits'
     throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say ${forms}`)
   }
   const number = Number(port)

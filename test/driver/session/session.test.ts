@@ -147,12 +147,14 @@ describe('keys', () => {
     const at = (key: string): string => `perdure://${key}@127.0.0.1:1`
     const cases: [string, ConnectOptions, RegExp][] = [
       ['perdure://127.0.0.1:1', { key: secret }, /needs the card's public key/],
-      [at('12'), { key: secret }, /64 hexadecimal digits/],
       [at('00'.repeat(32)), { key: secret }, /nobody has that public key/],
       [at(hex(CARD.public)), { key: '/nowhere/key' }, /perdure key new/],
       [at(hex(CARD.public)), { key: secret, cardKey: ADMIN.public }, /another card/],
       [at(hex(CARD.public)), { key: new Uint8Array(31) }, /key/],
     ]
+    const none = await failure(connect(at('12'), { ...QUIET, key: secret }))
+    expect(none).toMatchObject({ code: 'PERDURE_TARGET' })
+    expect(none.message).toContain('64 hexadecimal digits')
     for (const [target, options, words] of cases) {
       const error = await failure(connect(target, { ...QUIET, ...options }))
       expect(error).toMatchObject({ code: 'PERDURE_ARGUMENT' })
