@@ -1,5 +1,7 @@
 /** Why an image cannot be used: each refusal has a code, and words that name what is wrong. */
 
+import { CodedError } from '../coded-error.ts'
+
 export type ImageFault =
   /** Shorter than a header. */
   | 'IMAGE_SHORT'
@@ -22,12 +24,6 @@ export type ImageFault =
   /** A part is not what the manifest says. */
   | 'IMAGE_PART'
 
-export class ImageError extends Error {
+export class ImageError extends CodedError<ImageFault> {
   override readonly name = 'ImageError'
-  readonly code: ImageFault
-
-  constructor(code: ImageFault, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
 }

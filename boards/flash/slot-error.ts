@@ -1,5 +1,7 @@
 /** Why the slots refuse what somebody asks of them: a code, and words that say what to do. */
 
+import { CodedError } from '../coded-error.ts'
+
 export type SlotFault =
   /** Slot 1 is to be reverted to, or marked. */
   | 'SLOT_BUSY'
@@ -32,12 +34,6 @@ export type SlotFault =
   /** It cannot work in the format that the part has. */
   | 'SLOT_FORMAT'
 
-export class SlotError extends Error {
+export class SlotError extends CodedError<SlotFault> {
   override readonly name = 'SlotError'
-  readonly code: SlotFault
-
-  constructor(code: SlotFault, message: string) {
-    super(message)
-    this.code = code
-  }
 }

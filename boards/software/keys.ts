@@ -10,6 +10,8 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { type KeyPair, keyPairOf } from '../../firmware/session/noise.ts'
+import { CodedError } from '../coded-error.ts'
 import { agree, NOISE_KEY_BYTES } from './noise-primitives.ts'
 
 /** Digits of a key as text. */
@@ -28,25 +30,9 @@ export type KeyFault =
   | 'KEY_FILE_EXISTS'
 
 /** A key, or the file of one, cannot be used; the message says what to do. */
-export class KeyError extends Error {
+export class KeyError extends CodedError<KeyFault> {
   override readonly name = 'KeyError'
-  readonly code: KeyFault
-
-  constructor(code: KeyFault, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
 }
-
-/** Both halves, 32 bytes each. */
-interface KeyPair {
-  readonly secret: Uint8Array
-  readonly publicKey: Uint8Array
-}
-
-/** The base point of RFC 7748 6.1. */
-const BASE: Uint8Array = new Uint8Array(NOISE_KEY_BYTES)
-BASE[0] = 9
 
 /** X25519 makes a multiple of 8 of each scalar: any of them shows a point of small order. */
 const SOME_SECRET: Uint8Array = new Uint8Array(NOISE_KEY_BYTES).fill(1)
@@ -57,13 +43,17 @@ const PRIME = 2n ** 255n - 19n
 
 /** A new pair, from the random numbers of the system. */
 export function createKeyPair(): KeyPair {
-  const secret = new Uint8Array(randomBytes(NOISE_KEY_BYTES))
-  return { secret, publicKey: publicKeyOf(secret) }
+  return pairOf(new Uint8Array(randomBytes(NOISE_KEY_BYTES)))
+}
+
+/** The pair of a private key of 32 bytes. */
+export function pairOf(secret: Uint8Array): KeyPair {
+  return keyPairOf({ agree }, secret)
 }
 
 /** The public key, 32 bytes, of a private one of 32 bytes. */
 export function publicKeyOf(secret: Uint8Array): Uint8Array {
-  return agree(secret, BASE)!
+  return pairOf(secret).public
 }
 
 /** A key as text. */

@@ -18,6 +18,7 @@
 
 import { PEER_REGIONS, PEERS, REGION_NAME_BYTES } from '../../firmware/board/limits.ts'
 import { isControl, isSurrogate } from '../../firmware/medium/region-name.ts'
+import { CodedError } from '../coded-error.ts'
 import { KeyError, keyText, parseKey } from './keys.ts'
 
 /** Longest name of a peer, bytes of UTF-8. */
@@ -57,14 +58,8 @@ export type PeersFault =
   | 'PEERS_MANY'
 
 /** A peers file cannot be used; the message says where, and what to write instead. */
-export class PeersError extends Error {
+export class PeersError extends CodedError<PeersFault> {
   override readonly name = 'PeersError'
-  readonly code: PeersFault
-
-  constructor(code: PeersFault, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
 }
 
 /** Throws a PeersError with these words about the place that it is made for. */

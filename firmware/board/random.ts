@@ -53,3 +53,13 @@ export function random32(state: BoardState): number {
   words[at] = 0
   return drawn
 }
+
+/** So many random bytes. */
+export function drawBytes(state: BoardState, length: number): Uint8Array {
+  const bytes = new Uint8Array(length)
+  for (let i = 0, word = 0; i < length; i++) {
+    if (i % 4 === 0) word = random32(state)
+    bytes[i] = word >>> (24 - 8 * (i % 4))
+  }
+  return bytes
+}

@@ -32,7 +32,7 @@ import {
 import { HEALTH_AT } from '../board/hal.ts'
 import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../board/limits.ts'
 import { KEY_BYTES } from '../board/memory-map.ts'
-import { random32, stir } from '../board/random.ts'
+import { drawBytes, random32, stir } from '../board/random.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { QueueState } from '../burst/context.ts'
 import { sliceEnd, takeSlice } from '../burst/slice.ts'
@@ -373,7 +373,7 @@ function format(call: Call): Fault {
     return same ? status(call) : FORMATTED
   }
   if (state.refused !== BLANK) return state.refused
-  if (!chosen) drawId(state, id)
+  if (!chosen) id.set(drawId(state))
   const fault = formatPart(state.list, state.superblock, id, state.facts.nvdimmBytes)
   if (fault !== PASS) return fault
   boot(state)
@@ -381,9 +381,9 @@ function format(call: Call): Fault {
 }
 
 /** Two cards whose entropy is the same give their parts ids of their own. */
-function drawId(state: BoardState, id: Uint8Array): void {
+function drawId(state: BoardState): Uint8Array {
   stir(state, state.facts.mac)
-  for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
+  return drawBytes(state, mad.DEVICE_ID_BYTES)
 }
 
 function provisionRegion(call: Call): Fault {

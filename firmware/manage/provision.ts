@@ -19,7 +19,7 @@ import {
 } from '../board/fault.ts'
 import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../board/limits.ts'
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../board/memory-map.ts'
-import { random32 } from '../board/random.ts'
+import { drawBytes } from '../board/random.ts'
 import { takeSlice } from '../burst/slice.ts'
 import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/proof.ts'
@@ -49,7 +49,6 @@ import {
   type RegionEntry,
   regionRoomFor,
 } from '../medium/superblock.ts'
-import { putU32 } from '../wire/bytes.ts'
 import { regionOfEntry } from './boot.ts'
 import { JOB_MAKE, JOB_NONE, type ManageContext, type RegionJob } from './context.ts'
 import { beginMaking, isRoomDue, joinRegion, serveRegionJob } from './region-job.ts'
@@ -138,8 +137,7 @@ function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
   const limit = local ? partBytesOf(superblock) : proof.hostBytes
   entry.at = regionRoomFor(superblock, local, entry.copies * entry.areaBytes, limit)
   if (entry.at < 0) return NO_SPACE
-  const key = new Uint8Array(KEY_BYTES)
-  for (let i = 0; i < KEY_BYTES; i += 4) putU32(key, i, random32(state))
+  const key = drawBytes(state, KEY_BYTES)
   // What goes through the host's caches is stored by the job that has it written back.
   if (!records || entry.placement === PLACEMENT_THROUGH) {
     return closeBy(state, joinRegion(state, entry, key, index))

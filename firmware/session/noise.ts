@@ -82,13 +82,12 @@ export interface SessionKeys {
   readonly received: Uint8Array
 }
 
-/** X25519 of 9 gives the public key of a secret (RFC 7748 6.1). */
-export function publicOf(primitives: Primitives, secret: Uint8Array): Uint8Array {
+/** The pair of a secret: X25519 of 9 gives the public key (RFC 7748 6.1). */
+export function keyPairOf(primitives: Pick<Primitives, 'agree'>, secret: Uint8Array): KeyPair {
   const base = new Uint8Array(KEY_BYTES)
   base[0] = 9
   // A multiple of the base is no point of small order.
-  const point = primitives.agree(secret, base)
-  return point!
+  return { secret, public: primitives.agree(secret, base)! }
 }
 
 function join(...parts: readonly Uint8Array[]): Uint8Array {

@@ -22,7 +22,7 @@ import {
 } from '../board/fault.ts'
 import type { Facts, Peer } from '../board/hal.ts'
 import { SESSION_US, SESSIONS } from '../board/limits.ts'
-import { random32 } from '../board/random.ts'
+import { drawBytes, random32 } from '../board/random.ts'
 import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
@@ -32,8 +32,8 @@ import {
   type Handshake,
   KEY_BYTES,
   type KeyPair,
+  keyPairOf,
   type Primitives,
-  publicOf,
   readPayload,
   readSender,
   responder,
@@ -55,10 +55,6 @@ function withNames(peer: Peer): Peer {
   return { ...peer, read: peer.read.map(regionNameFrom), write: peer.write.map(regionNameFrom) }
 }
 
-function keyPairOf(primitives: Primitives, secret: Uint8Array): KeyPair {
-  return { secret, public: publicOf(primitives, secret) }
-}
-
 /** Does the card take calls of its peers only? */
 export function hasPeers({ sessions }: SessionState): boolean {
   return sessions.own !== null
@@ -66,12 +62,6 @@ export function hasPeers({ sessions }: SessionState): boolean {
 
 /** Stands for a key until one is drawn: who sends what is no message costs us none. */
 const NO_PAIR: KeyPair = { secret: new Uint8Array(0), public: new Uint8Array(0) }
-
-function drawScalar(state: BoardState): Uint8Array {
-  const key = new Uint8Array(KEY_BYTES)
-  for (let at = 0; at < KEY_BYTES; at += 4) putU32(key, at, random32(state))
-  return key
-}
 
 /**
  * Answers the first message of a handshake at `at`: the second one goes to `to`. The session that
@@ -87,7 +77,7 @@ export function answerHandshake(state: BoardState & SessionState, at: number, to
   const peer = peerOf(sessions, handshake.remote)
   if (peer < 0) return PEER_UNKNOWN
   if (readPayload(handshake, message) === null) return HANDSHAKE
-  handshake.ephemeral = keyPairOf(primitives, drawScalar(state))
+  handshake.ephemeral = keyPairOf(primitives, drawBytes(state, KEY_BYTES))
   return makeSession(state, handshake, peer, to)
 }
 

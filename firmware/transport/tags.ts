@@ -5,8 +5,8 @@
  * Invariants:
  * - A packet of such a queue pair touches no state before its tag is known to be good: no PSN, no
  *   acknowledgement, no region (core.ts, dispatch).
- * - Keys are those of one queue pair, drawn when it is opened, and told until it has taken a packet:
- *   no counter is used twice.
+ * - Keys are those of one queue pair, drawn when it is opened, and told until it has taken a
+ *   packet: no counter is used twice.
  */
 
 import { assert } from '../board/assert.ts'
@@ -14,15 +14,13 @@ import { runAlone } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
 import { BAD_COMMAND, SECURE, SECURE_BYTES, TAG_GOOD, TAGGED } from '../board/hal.ts'
 import { SECRETS_AT } from '../board/memory-map.ts'
-import { random32 } from '../board/random.ts'
-import { putU32 } from '../wire/bytes.ts'
+import { drawBytes } from '../board/random.ts'
 import { TAG_KEY_BYTES, TRAILER_BYTES } from '../wire/tag.ts'
 import type { QueuePair } from './queue-pair.ts'
 
 /** Gives the queue pair, which was just opened, keys of its own. */
 export function secure(state: BoardState, qp: QueuePair): void {
-  const keys = new Uint8Array(2 * TAG_KEY_BYTES)
-  for (let at = 0; at < keys.length; at += 4) putU32(keys, at, random32(state))
+  const keys = drawBytes(state, 2 * TAG_KEY_BYTES)
   const { bytes, words } = state
   bytes.set(keys, SECRETS_AT)
   words[(SECRETS_AT + keys.length) >> 2] = qp.number

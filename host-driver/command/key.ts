@@ -35,13 +35,13 @@ export function addKey(program: Command): void {
 }
 
 function create(output: Output, file: string): void {
-  const { secret, publicKey } = createKeyPair()
-  writeKeyFile(file, secret)
-  tell(output, file, publicKey)
+  const pair = createKeyPair()
+  writeKeyFile(file, pair.secret)
+  tell(output, file, pair.public)
   if (output.json) return
   output.say(`${file} has the private key: keep it, and show it to nobody.`)
   output.say('Give the public key to who runs the card, for a line of its peers file:')
-  output.say(`${keyText(publicKey)} NAME admin`)
+  output.say(`${keyText(pair.public)} NAME admin`)
   output.say('or, in place of admin, read:REGION and write:REGION.')
 }
 

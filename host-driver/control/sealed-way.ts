@@ -21,7 +21,7 @@ import {
   initiator,
   KEY_BYTES,
   type KeyPair,
-  publicOf,
+  keyPairOf,
   readSecond,
   split,
   writeFirst,
@@ -157,7 +157,7 @@ export class SealedWay implements DatagramWay {
   private draw(): KeyPair {
     const secret = new Uint8Array(KEY_BYTES)
     for (let at = 0; at < KEY_BYTES; at += 4) putU32(secret, at, this.random() >>> 0)
-    return { secret, public: publicOf(primitives, secret) }
+    return keyPairOf(primitives, secret)
   }
 
   private take(bytes: Uint8Array, at: number, length: number): void {

@@ -6,7 +6,7 @@
  */
 
 import { clientKeyPath, readKeyFile } from '../../boards/software/key-file.ts'
-import { KeyError, keyText, parseKey, publicKeyOf } from '../../boards/software/keys.ts'
+import { KeyError, keyText, pairOf, parseKey } from '../../boards/software/keys.ts'
 import { hash, NOISE_KEY_BYTES } from '../../boards/software/noise-primitives.ts'
 import { clientTag } from '../../firmware/session/sealed.ts'
 import { ArgumentError } from '../base/errors.ts'
@@ -57,7 +57,7 @@ export function sessionKeysOf(
     const card = parseKey(textOf(told))
     const isFile = key === undefined || typeof key === 'string'
     const secret = isFile ? secretIn(key ?? clientKeyPath()) : Uint8Array.from(key)
-    return { own: { secret, public: publicKeyOf(secret) }, card }
+    return { own: pairOf(secret), card }
   } catch (error) {
     if (error instanceof KeyError) throw new ArgumentError(error.message)
     throw error

@@ -61,6 +61,7 @@ import {
   SKIP,
   SPACE_BYTES,
   TAG_GOOD,
+  TAGGED,
   TO,
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
@@ -90,7 +91,7 @@ import type { PcieLink } from '../host/pcie.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
 import { NoiseCommands } from './noise-commands.ts'
-import { formOf, TagPlaces } from './tag-places.ts'
+import { isForm, placeOfForm, TagPlaces } from './tag-places.ts'
 
 /* Where an address leads. */
 const NOWHERE = 0
@@ -705,9 +706,10 @@ export class EmulatedMachine implements Machine {
   private transmit(from: number, length: number, at: number): number {
     if (length > FRAME_BYTES_MAX || this.space(from, length) !== PACKETS) return BAD_COMMAND
     const frame = this.packets.slice(from, from + length)
-    const form = formOf(this.words[at + AUX]!)
-    if (form === null) return BAD_COMMAND
-    const { icrc, place } = form
+    const form = this.words[at + AUX]!
+    if (!isForm(form)) return BAD_COMMAND
+    const icrc = form % TAGGED
+    const place = placeOfForm(form)
     if (place >= 0 && !this.tags.fill(place, frame)) return BAD_COMMAND
     if (icrc !== ICRC_NONE && !fillIcrc(frame, 0, length, icrc === ICRC_LINUX_FLUSH)) {
       return BAD_COMMAND

@@ -8,7 +8,7 @@ import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { BTH_DEST_QP } from '../../../firmware/wire/bth.ts'
 import { u24 } from '../../../firmware/wire/bytes.ts'
 import { TAG_KEY_BYTES } from '../../../firmware/wire/tag.ts'
-import { bthAtOf, icrcAtOf } from '../../software/icrc.ts'
+import { bthAtOf } from '../../software/icrc.ts'
 import { Tags } from '../../software/tags.ts'
 
 interface Place {
@@ -17,16 +17,14 @@ interface Place {
   readonly tags: Tags
 }
 
-/** The form of a frame that leaves, and the place whose keys it has; -1 for none. */
-interface FrameForm {
-  readonly icrc: number
-  readonly place: number
+/** Whether `aux` of TRANSMIT says anything. */
+export function isForm(aux: number): boolean {
+  return Number.isInteger(aux) && aux >= 0 && aux < (QUEUE_PAIRS + 1) * TAGGED
 }
 
-/** What `aux` of TRANSMIT says; null where it says nothing. */
-export function formOf(aux: number): FrameForm | null {
-  if (!Number.isInteger(aux) || aux < 0 || aux >= (QUEUE_PAIRS + 1) * TAGGED) return null
-  return { icrc: aux % TAGGED, place: Math.floor(aux / TAGGED) - 1 }
+/** The place whose keys such a frame has; -1 for none. */
+export function placeOfForm(aux: number): number {
+  return Math.floor(aux / TAGGED) - 1
 }
 
 export class TagPlaces {
@@ -45,9 +43,11 @@ export class TagPlaces {
     return this.places[place]?.tags.fill(frame, 0, frame.length) ?? false
   }
 
-  /** Whether the frame that came is for a place with tags, and has the right one. */
+  /**
+   * Whether the frame that came is for a place with tags, and has the right one. Its ICRC was looked
+   * at just now.
+   */
   isGood(packets: Uint8Array, at: number, length: number): boolean {
-    if (icrcAtOf(packets, at, length) < 0) return false
     const number = u24(packets, bthAtOf() + BTH_DEST_QP)
     const place = this.places[number % QUEUE_PAIRS]!
     return place !== null && place.number === number && place.tags.take(packets, at, length)

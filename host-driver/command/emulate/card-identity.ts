@@ -37,13 +37,13 @@ export function cardIdentityOf(key?: string, peersFile?: string): CardIdentity |
   }
   const guests = peersFile === undefined ? [operator()] : peersIn(peersFile)
   const secret = keyOf(key)
-  const { secret: admin, publicKey } = createKeyPair()
-  const own = { ...NOBODY, key: [...publicKey], name: 'emulator', admin: true }
+  const admin = createKeyPair()
+  const own = { ...NOBODY, key: [...admin.public], name: 'emulator', admin: true }
   const names = guests.map(({ name }) => name).join(', ')
   return {
     identity: { secret: [...secret], peers: [...guests, own] },
     publicKey: keyText(publicKeyOf(secret)),
-    admin,
+    admin: admin.secret,
     told: `takes calls in sessions of its peers only: ${names}`,
   }
 }

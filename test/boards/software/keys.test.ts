@@ -71,17 +71,17 @@ describe('a pair of keys', () => {
 
   test('is another one each time, and its halves belong together', () => {
     const pairs = Array.from({ length: 20 }, createKeyPair)
-    const texts = pairs.flatMap(({ secret, publicKey }) => [keyText(secret), keyText(publicKey)])
+    const texts = pairs.flatMap(({ secret, public: shown }) => [keyText(secret), keyText(shown)])
     expect(new Set(texts).size).toBe(2 * pairs.length)
-    for (const { secret, publicKey } of pairs) {
+    for (const { secret, public: shown } of pairs) {
       expect(secret).toHaveLength(32)
-      expect(publicKeyOf(secret)).toEqual(publicKey)
-      expect(parseKey(keyText(publicKey))).toEqual(publicKey)
+      expect(publicKeyOf(secret)).toEqual(shown)
+      expect(parseKey(keyText(shown))).toEqual(shown)
     }
     const [one, other] = pairs
-    const agreed = agree(one!.secret, other!.publicKey)
+    const agreed = agree(one!.secret, other!.public)
     expect(agreed).not.toBeNull()
-    expect(agree(other!.secret, one!.publicKey)).toEqual(agreed)
+    expect(agree(other!.secret, one!.public)).toEqual(agreed)
   })
 })
 

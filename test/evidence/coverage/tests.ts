@@ -39,7 +39,8 @@ const OF_FIRMWARE = `
   refused-before region-job regions relay-link requester requester-doubt requester-edges
   requester-kinds
   residency-blocks residency-queues residency-responder responder send settle slow-peers
-  starts-taken-back strangers-calls superblock-decay superblock-lost superblock-refused superblock-upgrade
+  starts-taken-back strangers-calls superblock-decay superblock-lost superblock-refused
+  superblock-upgrade
   verbs-devices volatile wire wire-hostile wire-print write-persist-region
 `
 

@@ -10,8 +10,8 @@ import {
   type Handshake,
   initiator,
   type KeyPair,
+  keyPairOf,
   nonceOf,
-  publicOf,
   readPayload,
   readSecond,
   readSender,
@@ -24,10 +24,7 @@ import {
 
 const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
 const hex = (from: Uint8Array | null): string => Buffer.from(from ?? []).toString('hex')
-const pair = (secret: string): KeyPair => ({
-  secret: bytes(secret),
-  public: publicOf(primitives, bytes(secret)),
-})
+const pair = (secret: string): KeyPair => keyPairOf(primitives, bytes(secret))
 
 const PROLOGUE = bytes('4a6f686e2047616c74')
 const CLIENT = pair('e61ef9919cde45dd5f82166404bd08e38bceb5dfdfded0a34c8df7ed542214d1')

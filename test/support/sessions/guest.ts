@@ -15,7 +15,7 @@ import {
   type Handshake,
   initiator,
   type KeyPair,
-  publicOf,
+  keyPairOf,
   readSecond,
   split,
   writeFirst,
@@ -60,7 +60,7 @@ function drawPair(): KeyPair {
   drawn += 1
   const secret = new Uint8Array(32).fill(0x77)
   putU32(secret, 0, drawn)
-  return { secret, public: publicOf(primitives, secret) }
+  return keyPairOf(primitives, secret)
 }
 
 /** Where the 256 bytes of a call begin in its frame. */

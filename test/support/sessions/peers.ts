@@ -1,12 +1,11 @@
 /** Keys of a card and of those who may come, from fixed numbers; and the card's identity. */
 
-import { publicKeyOf } from '../../../boards/software/keys.ts'
+import { pairOf } from '../../../boards/software/keys.ts'
 import type { Identity, Peer } from '../../../firmware/board/hal.ts'
 import type { KeyPair } from '../../../firmware/session/noise.ts'
 
 export function keyPair(number: number): KeyPair {
-  const secret = new Uint8Array(32).fill(number)
-  return { secret, public: publicKeyOf(secret) }
+  return pairOf(new Uint8Array(32).fill(number))
 }
 
 export const CARD: KeyPair = keyPair(1)
