@@ -46,7 +46,7 @@ const OF_EVIDENCE = /VIOLATION|--replay|asked|seed/
 /** The seed with which the short evidence reaches what it is asked. */
 const CUT = ['--cut', '--seed', '20266']
 /** The suite has a test of the stage of failures; the others say how large the product is. */
-const CUT_STAGES = 'crash,images,wide,host,model,simulate,quickjs,fuzz'
+const CUT_STAGES = 'crash,images,wide,host,model,simulate,attack,quickjs,fuzz'
 
 const GATE = [
   [[packages(...PACKAGES), BUILD]],

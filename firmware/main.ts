@@ -39,7 +39,7 @@ import { noticeHost } from './queues/host.ts'
 import { createResidency } from './residency/told.ts'
 import { createHints } from './residency/waiting-hints.ts'
 import { boardPrimitives } from './session/primitives.ts'
-import { createSessions } from './session/sessions.ts'
+import { admitPeers, createSessions } from './session/sessions.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import { blankAsk, blankOrdered } from './transport/message.ts'
 import type { Psn } from './transport/psn.ts'
@@ -114,7 +114,7 @@ export function createState(machine: Machine): State {
     answeredHost: [],
     answeredStrangers: [],
     regionJob: createRegionJob(),
-    sessions: createSessions(machine.facts, boardPrimitives(list, machine.memory)),
+    sessions: createSessions(boardPrimitives(list, machine.memory)),
     scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }
@@ -195,6 +195,7 @@ export function start(machine: Machine): Firmware {
 
 /** The same with state that was made before, for whoever wants to look at it. */
 export function startWith(state: State): Firmware {
+  admitPeers(state)
   boot(state)
   const received = new Int32Array(state.machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
   return {

@@ -18,10 +18,10 @@ export interface Session extends Seal {
 export interface Sessions {
   readonly primitives: Primitives
   /** The card's own keys; null where the card is open. */
-  readonly own: KeyPair | null
-  readonly peers: readonly Peer[]
+  own: KeyPair | null
+  peers: readonly Peer[]
   /** Of each peer: the upper half of the ids that its clients have (sealed.ts). */
-  readonly tags: readonly number[]
+  tags: readonly number[]
   readonly places: (Session | null)[]
 }
 

@@ -8,6 +8,8 @@
  *   push out nobody who has spoken. Of the others the one goes that was heard longest ago, of the
  *   peer that has most: no peer pushes out those of others while it has more.
  * - The id of a session names its place; the rest of it is drawn, so that one of before names none.
+ * - A message that comes again in another life of the card makes another session: when it came is
+ *   stirred in, as nothing else tells apart the lives of a part that does not serve (fault L6).
  */
 
 import type { BoardState } from '../board/context.ts'
@@ -20,9 +22,9 @@ import {
   PEER_UNKNOWN,
   SEAL_BROKEN,
 } from '../board/fault.ts'
-import type { Facts, Peer } from '../board/hal.ts'
+import type { Peer } from '../board/hal.ts'
 import { SESSION_US, SESSIONS } from '../board/limits.ts'
-import { drawBytes, random32 } from '../board/random.ts'
+import { drawBytes, random32, stir } from '../board/random.ts'
 import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
@@ -42,12 +44,18 @@ import {
 } from './noise.ts'
 import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
 
-export function createSessions({ identity }: Facts, primitives: Primitives): Sessions {
-  const own = identity === undefined ? null : keyPairOf(primitives, new Uint8Array(identity.secret))
-  const places: (Session | null)[] = new Array<null>(SESSIONS).fill(null)
-  const peers = (identity?.peers ?? []).map(withNames)
-  const tags = peers.map(({ key }) => clientTag(primitives, new Uint8Array(key)))
-  return { primitives, own, peers, tags, places }
+export function createSessions(primitives: Primitives): Sessions {
+  return { primitives, own: null, peers: [], tags: [], places: new Array(SESSIONS).fill(null) }
+}
+
+/** At power-on: the keys of the card, and its peers, as the board states them. */
+export function admitPeers({ sessions, facts }: BoardState & SessionState): void {
+  const { identity } = facts
+  if (identity === undefined) return
+  const { primitives } = sessions
+  sessions.own = keyPairOf(primitives, new Uint8Array(identity.secret))
+  sessions.peers = identity.peers.map(withNames)
+  sessions.tags = identity.peers.map(({ key }) => clientTag(primitives, new Uint8Array(key)))
 }
 
 /** The names of its regions are told as text, and compared as regions have them. */
@@ -77,6 +85,8 @@ export function answerHandshake(state: BoardState & SessionState, at: number, to
   const peer = peerOf(sessions, handshake.remote)
   if (peer < 0) return PEER_UNKNOWN
   if (readPayload(handshake, message) === null) return HANDSHAKE
+  const { nowUs } = state.connections
+  stir(state, [nowUs | 0, Math.floor(nowUs / 2 ** 32)])
   handshake.ephemeral = keyPairOf(primitives, drawBytes(state, KEY_BYTES))
   return makeSession(state, handshake, peer, to)
 }

@@ -82,7 +82,7 @@ export interface Replayed {
 export interface Stage {
   /** One word: `--stage NAME`. */
   readonly name: string
-  /** Its place in the plan: C1 … C12. */
+  /** Its place in the plan: C1 … C13. */
   readonly id: string
   /** What it shows, in a few words, for the table. */
   readonly title: string

@@ -10,6 +10,7 @@ import { IMAGES } from './images/stage.ts'
 import { MODEL } from './model/stage.ts'
 import { MUTANTS_STAGE } from './mutants/stage.ts'
 import { QUICKJS } from './quickjs/stage.ts'
+import { ATTACK } from './simulate/closed/stage.ts'
 import { SIMULATE } from './simulate/stage.ts'
 import { SOURCES } from './sources/stage.ts'
 import type { Stage } from './stage.ts'
@@ -22,6 +23,7 @@ export const STAGES: readonly Stage[] = [
   HOST,
   MODEL,
   SIMULATE,
+  ATTACK,
   QUICKJS,
   FUZZ,
   FAILURES,

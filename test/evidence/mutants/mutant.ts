@@ -57,6 +57,11 @@ export function simulate(argument: string): Killer {
   return { by: 'simulate', argument }
 }
 
+/** `WORLD FIRST-LAST`, with somebody inside the network. */
+export function attacked(argument: string): Killer {
+  return simulate(`${argument} attacked`)
+}
+
 /** `TARGET SEED INPUTS`. */
 export function fuzz(argument: string): Killer {
   return { by: 'fuzz', argument }

@@ -21,6 +21,8 @@ import {
   takePacketMemory,
 } from '../../support/cards/packet-memory.ts'
 import { aim, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
+import { identityOf } from './closed/identities.ts'
+import type { PeerEnd } from './closed/peer-end.ts'
 import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
 import { regionCount, type Worn, wear } from './medium.ts'
 import { Lane } from './network.ts'
@@ -40,6 +42,8 @@ const MAD_MAGIC = 0x50445243
 /** Where a datagram has its body, and the reason of a refusal before it. */
 const BODY_AT = 62 + 32
 const FAULT_AT = 62 + 29
+const METHOD_SET = 2
+const HANDSHAKE = 0x80
 
 /** What the operator is told by STATUS. */
 export interface Status {
@@ -48,6 +52,8 @@ export interface Status {
   readonly unsettled: number
   readonly linesRead: number
   readonly scanned: number
+  /** Whether it is open, as it says itself: 1 is open, 2 is closed. */
+  readonly access: number
 }
 
 /** What a control call came to: 0, or the number of the reason why it was refused (fault.ts). */
@@ -69,6 +75,9 @@ interface CardOptions {
   readonly watch: Watch | undefined
   /** The memories of its own host, behind one link; null without one. */
   readonly far: { readonly memory: HostMemory; readonly ram: HostRam } | null
+  /** Of a closed card: the operator's end of his session, and who hears what he sends. */
+  readonly operator: PeerEnd | null
+  readonly overheard: (frame: Uint8Array) => void
 }
 
 /** Of the starts one in four has the entropy of the one before. */
@@ -107,6 +116,11 @@ export class Card {
     givePacketMemory(this.packets)
   }
 
+  /** His end of the session with a closed card. */
+  get operator(): PeerEnd | null {
+    return this.options.operator
+  }
+
   /** What is watched all the time. */
   get watch(): Watch {
     return this.options.watch ?? {}
@@ -143,9 +157,11 @@ export class Card {
     armed: (machine: EmulatedMachine) => void,
   ): undefined | Promise<undefined> {
     const entropy = this.drawEntropy(random)
-    const { part, options } = this
+    const { part, options, index } = this
+    options.operator?.leave()
     const facts: Facts = {
       board: 'simulation',
+      ...(options.operator === null ? {} : { identity: identityOf(index) }),
       nvdimmBytes: part.bytes,
       ...{ strictIcrc: false, pathMtu: 4096, entropy },
       hostBytes: options.far?.memory.bytes ?? 0,
@@ -266,6 +282,7 @@ export class Card {
       unsettled: word(44),
       linesRead: word(48),
       scanned: word(56),
+      access: body[97]!,
     }
   }
 
@@ -278,7 +295,32 @@ export class Card {
     modifier: number,
     fill: (body: Uint8Array) => void,
   ): Answer | null {
+    const { operator } = this.options
+    if (operator?.isIn === false && !this.enter(operator, path, nowUs)) return null
     const frame = datagram(path, OPERATOR, nowUs, method, attribute, modifier, fill)
+    const asked = operator === null ? frame : operator.seal(frame)
+    const answer = this.exchange(asked, nowUs)
+    if (answer === null) return null
+    const opened = operator === null ? answer : operator.open(answer, throws)
+    if (opened === null) throw new Error('an operator is answered outside of his session')
+    return { fault: opened[FAULT_AT]!, body: opened.subarray(BODY_AT) }
+  }
+
+  /** Makes a session for the operator; false if the power went meanwhile. */
+  private enter(operator: PeerEnd, path: Path, nowUs: number): boolean {
+    const first = datagram(path, OPERATOR, nowUs, METHOD_SET, HANDSHAKE, 0, (body) => {
+      body.set(operator.hello())
+    })
+    const answer = this.exchange(first, nowUs)
+    if (answer === null) return false
+    operator.open(answer, throws)
+    if (!operator.isIn) throw new Error('an operator is given no session')
+    return true
+  }
+
+  /** The answer to a frame of the operator; null if the power went meanwhile. */
+  private exchange(frame: Uint8Array, nowUs: number): Uint8Array | null {
+    this.options.overheard(frame)
     this.answer = null
     this.asking = true
     const waiting = this.inbox.take(Number.MAX_SAFE_INTEGER)
@@ -289,8 +331,14 @@ export class Card {
     if (gone) return null
     const answer = this.answer as Uint8Array | null
     if (answer === null) throw new Error('a control call was not answered')
-    return { fault: answer[FAULT_AT]!, body: answer.subarray(BODY_AT) }
+    const wrong = this.options.operator?.sees(answer) ?? null
+    if (wrong !== null) throw new Error(wrong)
+    return answer
   }
+}
+
+function throws(what: string): never {
+  throw new Error(what)
 }
 
 /** A control call as it goes to queue pair 1. */

@@ -9,6 +9,8 @@
  */
 
 import { datagram } from './card.ts'
+import { clientHighOf } from './closed/identities.ts'
+import { type PeerEnd, TagEnd } from './closed/peer-end.ts'
 import {
   ACKNOWLEDGE,
   ATOMIC_ACK,
@@ -33,6 +35,7 @@ const QUERY_METHOD_GET = 1
 const METHOD_SET = 2
 const OPEN = 0x13
 const CONNECT = 0x20
+const HANDSHAKE = 0x80
 /** Datagrams of client c come from this queue pair plus c. */
 export const CALLER = 0x100
 
@@ -60,6 +63,10 @@ interface Receipt {
 /** A control call, and its body. */
 const CALL_AT = 62
 const BODY_AT = CALL_AT + 32
+/** In the body of CONNECT: that packets are to have tags, and in its answer the keys. */
+const TAGS_AT = 42
+const TAG_KEYS_AT = BODY_AT + 44
+const TAG_KEYS_BYTES = 64
 /* The map of PAETH once more, as in support/judges/acknowledgement.ts: a judge shares no code. */
 const PAETH_AT = HEAD_AT + 4
 const BITMAP_AT = PAETH_AT + 32
@@ -117,6 +124,10 @@ export class Connection {
   sentUs = 0
   tries = 0
   resendUs = 0
+  /** Of a queue pair with tags. */
+  tags: TagEnd | null = null
+  /** How often a request was sent that the card has not answered, by its PSN. */
+  readonly asked: Map<number, number> = new Map()
 
   constructor(client: Client, peer: number) {
     this.client = client
@@ -147,6 +158,7 @@ export interface Surroundings {
   /** Nothing is answered on that connection, however often it is asked for. */
   gaveUp(connection: Connection): void
   count(name: string): void
+  blame(what: string): void
 }
 
 export type Ending = 'done' | 'refused' | 'unknown'
@@ -168,6 +180,8 @@ export class Client {
   /** Durable records that have to be asked for again. */
   pending: Operation[] = []
   askedUs = 0
+  /** Its end of the session; null where the card is open. */
+  readonly end: PeerEnd | null
   private readonly world: Surroundings
   /** Records in doubt: their client asks for them when it looks at the clock. */
   private doubtful: Operation[] = []
@@ -177,8 +191,16 @@ export class Client {
   private awaited = 0
   private callTries = 0
 
-  constructor(world: Surroundings, index: number, host: number, card: number, id: number) {
+  constructor(
+    world: Surroundings,
+    index: number,
+    host: number,
+    card: number,
+    id: number,
+    end: PeerEnd | null,
+  ) {
     this.world = world
+    this.end = end
     this.index = index
     this.host = host
     this.card = card
@@ -237,13 +259,18 @@ export class Client {
     this.callTries = 0
     this.names = world.regionsOf(this)
     this.awaited = 2 ** (this.names.length + 1) - 1
+    this.end?.leave()
     world.connected(connection)
     this.call(path)
   }
 
   /** For a queue pair, and behind it for the keys, which nobody else is told. */
   private call(path: Path): void {
-    const { world, index, connection, names } = this
+    const { world, index, connection, names, end } = this
+    if (end?.isIn === false) {
+      this.knock(end, path)
+      return
+    }
     if ((this.awaited & (1 << names.length)) === 0) {
       this.callForKeys(path)
       return
@@ -259,9 +286,43 @@ export class Client {
         put32(body, 0, connection!.peer)
         put16(body, 8, world.mtu)
         put32(body, 20, this.id)
+        if (end === null) return
+        put32(body, 16, clientHighOf(this.host))
+        body[TAGS_AT] = 1
       },
     )
+    world.send(this, this.sealed(frame))
+  }
+
+  /** Asks for a session. */
+  private knock(end: PeerEnd, path: Path): void {
+    const { world, index, connection } = this
+    const frame = datagram(
+      path,
+      CALLER + index,
+      connection!.peer,
+      METHOD_SET,
+      HANDSHAKE,
+      0,
+      (body) => body.set(end.hello()),
+    )
     world.send(this, frame)
+  }
+
+  private sealed(frame: Uint8Array): Uint8Array {
+    return this.end === null ? frame : this.end.seal(frame)
+  }
+
+  /** Sends a request, with a tag of its own each time. */
+  private put(connection: Connection, frame: Uint8Array): void {
+    const { tags, asked } = connection
+    if (tags === null) {
+      this.world.send(this, frame)
+      return
+    }
+    const psn = get24(frame, 51)
+    asked.set(psn, (asked.get(psn) ?? 0) + 1)
+    this.world.send(this, tags.tag(frame))
   }
 
   private callForKeys(path: Path): void {
@@ -271,7 +332,7 @@ export class Client {
       const frame = datagram(path, CALLER + index, i, QUERY_METHOD_GET, OPEN, 0, (body) => {
         for (let c = 0; c < name.length; c++) body[c] = name.charCodeAt(c)
       })
-      world.send(this, frame)
+      world.send(this, this.sealed(frame))
     }
   }
 
@@ -292,20 +353,23 @@ export class Client {
       connection.tries = 0
     }
     connection.requests.push({ operation, psn, last, frames, taken: false })
-    for (let i = 0; i < frames.length; i++) this.world.send(this, frames[i]!)
+    for (let i = 0; i < frames.length; i++) this.put(connection, frames[i]!)
   }
 
   /** A frame came for this client. */
-  receive(frame: Uint8Array): void {
-    const opcode = frame[42]!
+  receive(came: Uint8Array): void {
+    const opcode = came[42]!
     if (opcode === DATAGRAM) {
-      this.receiveCall(frame)
+      this.receiveDatagram(came)
       return
     }
     const { connection } = this
     if (this.state !== UP || connection === null) return
     // What is late may be of a connection before.
-    if (get24(frame, 47) !== connection.peer) return
+    if (get24(came, 47) !== connection.peer) return
+    const { tags } = connection
+    const frame = tags === null ? came : tags.open(came, this.blames)
+    if (frame === null) return
     const psn = get24(frame, 51)
     if (opcode >= READ_FIRST && opcode <= READ_ONLY) this.receiveData(connection, frame, psn)
     else if (opcode === ATOMIC_ACK) this.receiveData(connection, frame, psn)
@@ -314,6 +378,20 @@ export class Client {
       this.receiveAck(connection, psn, frame[HEAD_AT]!)
       if (this.connection === connection) this.receiveReceipt(connection, frame)
     }
+  }
+
+  private readonly blames = (what: string): void => this.world.blame(what)
+
+  private receiveDatagram(frame: Uint8Array): void {
+    const { end, path } = this
+    if (end === null) {
+      this.receiveCall(frame)
+      return
+    }
+    const wasIn = end.isIn
+    const opened = end.open(frame, this.blames)
+    if (opened !== null) this.receiveCall(opened)
+    else if (!wasIn && end.isIn && this.state === ASKED) this.call(path)
   }
 
   private receiveCall(frame: Uint8Array): void {
@@ -335,6 +413,9 @@ export class Client {
       connection.psn = get32(frame, BODY_AT + 28)
       connection.incarnation = get32(frame, BODY_AT + 32)
       connection.way = this.wayTo(queuePairIn(frame))
+      if (this.end !== null) {
+        connection.tags = new TagEnd(frame.slice(TAG_KEYS_AT, TAG_KEYS_AT + TAG_KEYS_BYTES))
+      }
     }
     if (this.awaited !== 0) return
     this.state = UP
@@ -510,7 +591,7 @@ export class Client {
       if (taken) continue
       operation.got = 0
       operation.resent = true
-      for (let i = 0; i < frames.length; i++) this.world.send(this, frames[i]!)
+      for (let i = 0; i < frames.length; i++) this.put(connection, frames[i]!)
     }
   }
 

@@ -66,7 +66,16 @@ export class Lane {
   }
 }
 
+/** Who is inside the network, and decides what goes on to `to`. */
+export interface Intruder {
+  /** A frame goes to `to`: it goes on, or what he makes of it. */
+  meet(to: Lane, frame: Uint8Array): void
+  /** From here on his chance comes from there. */
+  reseed(random: Random): void
+}
+
 export class Network {
+  intruder: Intruder | null = null
   /** Of 65,536 frames so many meet a fault. */
   faultsIn65536 = 0
   quiet = false
@@ -87,6 +96,7 @@ export class Network {
   /** From here on chance comes from there: each step of a script has its own. */
   reseed(random: Random): void {
     this.random = random
+    this.intruder?.reseed(random.fork())
   }
 
   send(to: Lane, frame: Uint8Array, nowUs: number): void {
@@ -95,9 +105,14 @@ export class Network {
       return
     }
     const drawn = this.random.next()
-    if ((drawn & 0xffff) >= this.faultsIn65536) to.frames.push(frame)
+    if ((drawn & 0xffff) >= this.faultsIn65536) this.pass(to, frame)
     else this.harm(to, frame, nowUs, NETWORK_FAULTS[(drawn >>> 16) % NETWORK_FAULTS.length]!)
     if (drawn >>> 27 === 0) this.keep(to, frame)
+  }
+
+  private pass(to: Lane, frame: Uint8Array): void {
+    if (this.intruder === null) to.frames.push(frame)
+    else this.intruder.meet(to, frame)
   }
 
   private keep(to: Lane, frame: Uint8Array): void {

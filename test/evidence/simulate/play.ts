@@ -15,7 +15,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { type Script, STEPS, scriptOf } from './shape.ts'
+import { attackedScript, type Script, STEPS, scriptOf } from './shape.ts'
 import { playStep, settle } from './steps.ts'
 import { type Played, type PlayOptions, SimulatedWorld } from './world.ts'
 
@@ -51,5 +51,6 @@ export async function playScript(
 
 /** Plays the script of a seed. */
 export function playSeed(seed: number, options: PlayOptions = {}): Promise<Played> {
-  return playScript(scriptOf(seed, options.steps ?? STEPS_EACH, options.world), seed, options)
+  const script = scriptOf(seed, options.steps ?? STEPS_EACH, options.world)
+  return playScript(options.attacked ? attackedScript(script) : script, seed, options)
 }

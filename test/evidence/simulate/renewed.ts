@@ -173,7 +173,8 @@ class Desk {
 /** What a state is made from, beside the entropy. */
 function isSame(a: Facts, b: Facts): boolean {
   const isSameHost = a.dmaBytes === b.dmaBytes && a.hostBytes === b.hostBytes
-  return a.mac[5] === b.mac[5] && a.ipv4[3] === b.ipv4[3] && isSameHost
+  const isSameCard = a.mac[5] === b.mac[5] && a.ipv4[3] === b.ipv4[3]
+  return isSameCard && isSameHost && a.identity === b.identity
 }
 
 const desks = new WeakMap<ArrayBuffer, Desk[]>()

@@ -48,6 +48,8 @@ export interface Shape {
   readonly full: boolean
   /** The card has a host of its own behind it, and regions in its memory. */
   readonly hosted: boolean
+  /** The cards have peers, and somebody is inside the network. */
+  readonly attacked?: boolean
   /** How often each kind of operation comes (operation.ts). */
   readonly mix: readonly number[]
   /** What the clock shows when it begins, microseconds, and how many operations clients had. */
@@ -211,6 +213,19 @@ function stepFor(random: Random, { network, media, health, full, hosted }: Shape
   if (drawn < 96) return 5
   if (drawn < 98) return network > 0 ? 6 : 0
   return 7
+}
+
+/** Frames that the network harms by itself where somebody is inside it, in 65,536. */
+const ATTACKED_LEAST = 300
+
+/** Clients of each host there: every one makes a session at every start. */
+const ATTACKED_CLIENTS = 3
+
+/** The script of the same steps, with somebody inside the network. */
+export function attackedScript({ world, steps }: Script): Script {
+  const network = Math.max(ATTACKED_LEAST, world.network)
+  const clients = Math.min(ATTACKED_CLIENTS, world.clients)
+  return { steps, world: { ...world, network, clients, attacked: true } }
 }
 
 /** The script of a seed. */

@@ -32,11 +32,12 @@ const SEED_SECONDS = 0.045
 const TOLD_MOST = 2
 
 /** Seeds of a run, all of them different: those of shard k begin here. */
-function seedOf(seed: number, shard: number, i: number): number {
+export function seedOf(seed: number, shard: number, i: number): number {
   return (Math.imul(seed, 0x9e3779b1) + shard * 1_000 + i) >>> 0
 }
 
-function tallyOf(played: Played, described: readonly Violation[]): Tally {
+/** What a world came to. */
+export function tallyOf(played: Played, described: readonly Violation[]): Tally {
   const { operations, cuts, violations, cells, counts } = played
   return {
     ...NOTHING,
@@ -66,7 +67,7 @@ function figures(counts: Readonly<Record<string, number>>): Record<string, numbe
 }
 
 /** What plays it again: the short script in one line. */
-async function describe(
+export async function describe(
   shard: string,
   seed: number,
   script: Script,

@@ -12,6 +12,7 @@
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import type { KeyPair } from '../../../firmware/session/noise.ts'
 import { type Boot, Card, type Status } from './card.ts'
 import {
   BYTES,
@@ -27,6 +28,9 @@ import {
   receiptOf,
   type Surroundings,
 } from './client.ts'
+import { Attacker } from './closed/attacker.ts'
+import { cardKey, keysOfHost, OPERATOR_KEYS } from './closed/identities.ts'
+import { PeerEnd } from './closed/peer-end.ts'
 import {
   ACKNOWLEDGE,
   ATOMIC_ACK,
@@ -61,6 +65,8 @@ export interface PlayOptions {
   readonly boot?: Boot
   readonly steps?: number
   readonly world?: World
+  /** Somebody is inside the network, and the cards have peers. */
+  readonly attacked?: boolean
   /** Every command list goes into the hash. */
   readonly trace?: boolean
   /** Is told what happens, line by line. */
@@ -90,6 +96,9 @@ const FORMAT = 0x11
 const PROVISION = 0x12
 const OPEN = 0x13
 const SERVING = 1
+/** What STATUS says of who may come. */
+const OPEN_ACCESS = 1
+const PEERS_ACCESS = 2
 /** Behind the last region: nobody may store there. */
 const RED_ZONE_BYTES = 4096
 /** Slices that the largest region of a world is made in, at the most. */
@@ -183,6 +192,7 @@ export class SimulatedWorld implements Surroundings {
   readonly chance: Random
   private readonly boot: Boot
   private readonly trace: boolean
+  private readonly attacker: Attacker | null
 
   constructor(shape: Shape, seed: number, options: PlayOptions) {
     this.shape = shape
@@ -191,6 +201,8 @@ export class SimulatedWorld implements Surroundings {
     this.endings = new Random(seed ^ 0x656e6473)
     this.network = new Network(new Random(seed ^ 0x6e657477))
     this.network.faultsIn65536 = shape.network
+    this.attacker = shape.attacked ? new Attacker(new Random(seed ^ 0x6a6f6c6c)) : null
+    this.network.intruder = this.attacker
     this.chance = new Random(seed ^ 0x686f7374)
     this.boot = options.boot ?? ((machineFor) => bootRenewed(machineFor()))
     this.trace = options.trace ?? false
@@ -251,6 +263,8 @@ export class SimulatedWorld implements Surroundings {
       struck: () => this.struck(this.sites[index]!),
       watch: this.trace ? { trace: (traced) => this.mixBytes(traced) } : undefined,
       far: own,
+      operator: shape.attacked ? this.endOf(OPERATOR_KEYS, index) : null,
+      overheard: (frame) => this.attacker?.overhear(card.inbox, frame),
     })
     const path = new Path(0, index)
     const booted = card.powerOn(random, () => {})
@@ -324,8 +338,14 @@ export class SimulatedWorld implements Surroundings {
     })
   }
 
+  private endOf(keys: KeyPair, card: number): PeerEnd {
+    return new PeerEnd(keys, cardKey(card), this.endings.fork())
+  }
+
   private addClient(site: Site, host: number): void {
-    const client = new Client(this, this.clients.length, host, site.card.index, this.nextHostId())
+    const { index } = site.card
+    const end = this.shape.attacked ? this.endOf(keysOfHost(host), index) : null
+    const client = new Client(this, this.clients.length, host, index, this.nextHostId(), end)
     this.clients.push(client)
     site.clients.push(client)
     this.lanes.push(new Lane(false))
@@ -382,6 +402,7 @@ export class SimulatedWorld implements Surroundings {
     this.tell?.(`    ${this.tick} card ${card.index}: ${told(frame)}`)
     const site = this.sites[card.index]
     if (site === undefined) return
+    this.judgeSession(site, peer, frame)
     this.judgeNumber(site, peer, frame)
     if (isAnswer(opcode)) this.judgeTaken(site, peer, frame)
     if (opcode === PERSIST_ACK) this.judgeReceipt(site, peer, frame)
@@ -389,7 +410,7 @@ export class SimulatedWorld implements Surroundings {
       this.judgeRefusal(site, peer, get24(frame, 51))
     }
     const index = opcode === DATAGRAM ? peer - CALLER : peer & 0xff
-    const made = opcode === DATAGRAM ? queuePairIn(frame) : 0
+    const made = opcode === DATAGRAM && this.attacker === null ? queuePairIn(frame) : 0
     if (made !== 0) this.network.noteQueuePair(frame[TO_HOST]!, made)
     const lane = this.lanes[index]
     if (lane !== undefined) this.network.send(lane, frame, this.nowUs)
@@ -401,6 +422,32 @@ export class SimulatedWorld implements Surroundings {
 
   private mixBytes(bytes: Uint8Array): void {
     for (let i = 0; i + 4 <= bytes.length; i += 4) this.mix(get32(bytes, i))
+  }
+
+  /**
+   * Of a closed card: no call is answered that was not made, and no request more often than it was
+   * sent, however often the frame that made it comes.
+   */
+  private judgeSession(site: Site, peer: number, frame: Uint8Array): void {
+    if (this.attacker === null) return
+    if (frame[42] === DATAGRAM) {
+      for (const end of [site.card.operator, ...site.clients.map((client) => client.end)]) {
+        const wrong = end?.sees(frame) ?? null
+        if (wrong !== null) this.blame(wrong)
+      }
+      return
+    }
+    // One that a restart met as it was being made is in no list.
+    const { connection = null } = this.clients[peer & 0xff] ?? {}
+    if (connection?.peer !== peer || connection.tags === null) return
+    connection.tags.heard.add(frame)
+    const hasData =
+      frame[42]! >= READ_FIRST && frame[42]! <= ATOMIC_ACK && frame[42] !== ACKNOWLEDGE
+    if (!hasData || frame[42] === READ_FIRST + 1 || frame[42] === READ_FIRST + 2) return
+    const psn = get24(frame, 51)
+    const left = (connection.asked.get(psn) ?? 0) - 1
+    connection.asked.set(psn, left)
+    if (left < 0) this.blame(`PSN ${psn} is answered more often than it was sent`)
   }
 
   /**
@@ -531,7 +578,7 @@ export class SimulatedWorld implements Surroundings {
   }
 
   played(steps: number): Played {
-    const { hash, operations, cuts, violation, cells, counts, network, sites } = this
+    const { hash, operations, cuts, violation, cells, counts, network, sites, attacker } = this
     let acknowledged = 0
     let losses = 0
     for (const { judge } of sites) {
@@ -539,7 +586,7 @@ export class SimulatedWorld implements Surroundings {
       losses += judge.losses
     }
     const violations = violation === null ? [] : [violation]
-    const more = { ...counts, ...network.counts, acknowledged, losses }
+    const more = { ...counts, ...network.counts, ...attacker?.counts, acknowledged, losses }
     return { hash: hash >>> 0, operations, cuts, violations, cells, counts: more, steps }
   }
 
@@ -664,8 +711,11 @@ export class SimulatedWorld implements Surroundings {
   }
 
   /** What the part says of itself behind a start, and what lies on it. */
-  judgeStart(site: Site, { state, fault, linesRead, scanned }: Status): void {
+  judgeStart(site: Site, { state, fault, linesRead, scanned, access }: Status): void {
     const { card, judge } = site
+    if (access !== (this.attacker === null ? OPEN_ACCESS : PEERS_ACCESS)) {
+      this.blame('a card says that it is open and is not, or the other way')
+    }
     if (state !== SERVING) {
       this.tell?.(`  the part does not serve: ${FAULTS[fault]!.name}`)
       site.isJudged = false

@@ -135,6 +135,19 @@ describe('a card whose entropy repeats', () => {
     const [behind] = closedCard(card.nvdimm).card.serve(frame)
     expect(hexOf(before!.payload)).not.toBe(hexOf(behind!.payload))
   })
+
+  test('R1-S13: and that does not serve answers otherwise at another time', () => {
+    const { card } = closedCard()
+    const admin = new Guest(card, ADMIN)
+    const first = admin.firstMessage()
+    expect(admin.finish(first, admin.serve(first.frame))).toBe('PASS')
+    const call = admin.sealedFrame(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
+    const { card: again, state } = closedCard()
+    again.now = card.now + 1
+    again.serve(first.frame)
+    expect(faultOf(again.serve(call))).toMatch(/NO_SESSION|UNANSWERED/)
+    expect(state.sessions.places.filter((one) => one !== null && one.heardUs >= 0)).toEqual([])
+  })
 })
 
 describe('whatever is sent', () => {

@@ -1,6 +1,6 @@
 /** Cards with peers: sessions, rights, tags (R1-S13 to R1-S15). */
 
-import { directed, type Mutant } from '../mutant.ts'
+import { attacked, directed, type Mutant } from '../mutant.ts'
 
 const ACCESS = 'firmware/manage/access.ts'
 const CONTROL = 'firmware/manage/control.ts'
@@ -32,7 +32,7 @@ const CALLS: readonly Mutant[] = [
     file: CONTROL,
     find: 'hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN',
     replace: 'hasPeers(state) ? mad.ACCESS_OPEN : mad.ACCESS_PEERS',
-    killer: directed('strangers and a card with peers'),
+    killer: attacked('calm 5'),
   },
   {
     id: 'peers-as-admins',
@@ -48,7 +48,7 @@ const CALLS: readonly Mutant[] = [
     file: SEALED,
     find: 'if (counter > COUNTER_MAX || wasTaken(seal, counter)) return false',
     replace: 'if (counter > COUNTER_MAX) return false',
-    killer: directed('calls in a session'),
+    killer: attacked('calm 5'),
   },
   {
     id: 'session-for-ever',
@@ -99,8 +99,45 @@ const DATA: readonly Mutant[] = [
     file: 'firmware/transport/acknowledge.ts',
     find: 'transmit(answers.list, end - qp.templateBytes, length, qp.tagAux)',
     replace: 'transmit(answers.list, end - qp.templateBytes, length, 0)',
-    killer: directed('packets with tags'),
+    killer: attacked('calm 5'),
   },
 ]
 
-export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...DATA]
+/** What somebody inside the network makes use of. */
+const ATTACKED: readonly Mutant[] = [
+  {
+    id: 'tag-of-nobody',
+    rule: 'R1-S15: a tag is compared',
+    file: 'boards/emulator/run/tag-places.ts',
+    find: 'place.number === number && place.tags.take(packets, at, length)',
+    replace: 'place.number === number',
+    killer: attacked('calm 5'),
+  },
+  {
+    id: 'tag-late',
+    rule: 'R1-S15: a packet without its tag moves no PSN',
+    file: 'firmware/core.ts',
+    find: '  if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG\n',
+    replace:
+      '  if ((flags & TAG_GOOD) !== qp.tagFlag) {\n    qp.expectedPsn = (packet.psn + 1) & 0xffffff\n    return NO_TAG\n  }\n',
+    killer: attacked('calm 5'),
+  },
+  {
+    id: 'tag-twice',
+    rule: 'R1-S15: a counter is taken once',
+    file: 'boards/software/tags.ts',
+    find: 'counter > Number.MAX_SAFE_INTEGER || !this.window.mayCome(counter)',
+    replace: 'counter > Number.MAX_SAFE_INTEGER',
+    killer: attacked('calm 5'),
+  },
+  {
+    id: 'lives-alike',
+    rule: 'R1-S13, L6: a first message that comes again in another life makes another session',
+    file: SESSIONS,
+    find: '  stir(state, [nowUs | 0, Math.floor(nowUs / 2 ** 32)])\n',
+    replace: '',
+    killer: attacked('health 4'),
+  },
+]
+
+export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...DATA, ...ATTACKED]

@@ -1,0 +1,55 @@
+/**
+ * Who may come to the cards of an attacked world: an operator, who is an admin, and the hosts. The
+ * keys are the same in every world; what is drawn anew is what the handshakes draw.
+ */
+
+import * as primitives from '../../../../boards/software/noise-primitives.ts'
+import type { Identity, Peer } from '../../../../firmware/board/hal.ts'
+import { type KeyPair, keyPairOf } from '../../../../firmware/session/noise.ts'
+import { clientTag } from '../../../../firmware/session/sealed.ts'
+
+const CARDS_MOST = 2
+const HOSTS_MOST = 3
+/** Every region that a world may have. */
+const REGIONS = ['records', 'bytes', 'bypass', 'through']
+
+function pairOf(number: number): KeyPair {
+  return keyPairOf(primitives, new Uint8Array(32).fill(number))
+}
+
+export const OPERATOR_KEYS: KeyPair = pairOf(1)
+const CARD_KEYS = Array.from({ length: CARDS_MOST }, (_, card) => pairOf(0x10 + card))
+const HOST_KEYS = Array.from({ length: HOSTS_MOST }, (_, host) => pairOf(0x20 + host))
+
+/** The key pair of host 1 and on. */
+export function keysOfHost(host: number): KeyPair {
+  return HOST_KEYS[host - 1]!
+}
+
+/** Upper half of the ids of its clients. */
+export function clientHighOf(host: number): number {
+  return clientTag(primitives, keysOfHost(host).public)
+}
+
+export function cardKey(card: number): Uint8Array {
+  return CARD_KEYS[card]!.public
+}
+
+function peerOf(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
+  return { key: [...keys.public], name, admin: false, read: [], write: [], ...rights }
+}
+
+const PEERS: readonly Peer[] = [
+  peerOf('operator', OPERATOR_KEYS, { admin: true }),
+  ...HOST_KEYS.map((keys, i) => peerOf(`host ${i + 1}`, keys, { write: REGIONS })),
+]
+
+const IDENTITIES: readonly Identity[] = CARD_KEYS.map(({ secret }) => ({
+  secret: [...secret],
+  peers: PEERS,
+}))
+
+/** What a card of that number is given: the same object each time. */
+export function identityOf(card: number): Identity {
+  return IDENTITIES[card]!
+}
