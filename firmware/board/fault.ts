@@ -349,6 +349,12 @@ export const FAULTS: readonly FaultRow[] = [
     'the card is open: it has no peers, and makes no sessions',
   ),
   faultRow('NO_TAG', 'drop', 0, "a packet without its queue pair's tag, or one that came before"),
+  faultRow(
+    'COOKIE',
+    'management',
+    0,
+    'many handshakes come: the first message has to bring the cookie that the answer has',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -478,5 +484,6 @@ export const PEER_UNKNOWN: Fault = numberOf('PEER_UNKNOWN')
 export const FORBIDDEN: Fault = numberOf('FORBIDDEN')
 export const OPEN_CARD: Fault = numberOf('OPEN_CARD')
 export const NO_TAG: Fault = numberOf('NO_TAG')
+export const COOKIE: Fault = numberOf('COOKIE')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -90,6 +90,16 @@ export const SESSIONS = 128
 /** A session ends so long after its handshake; its client makes another one before, µs. */
 export const SESSION_US: number = 2 * 3_600_000_000
 
+/** Handshakes in a second of sources that have shown nothing: up to four agreements each. */
+export const HANDSHAKES_UNPROVEN = 64
+
+/** Handshakes in a second of each source that brings its cookie, and so many sources. */
+export const HANDSHAKES_PROVEN = 8
+export const SOURCES = 64
+
+/** A cookie is good for so long at the most, µs. */
+export const COOKIE_US = 120_000_000
+
 /** Ports of RDMA-CM that may be published at once. */
 export const SERVICES = 64
 

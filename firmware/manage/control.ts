@@ -11,6 +11,7 @@ import { run } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
 import {
   BLANK,
+  COOKIE,
   FAULTS,
   type Fault,
   FORBIDDEN,
@@ -294,7 +295,8 @@ function handle(call: Call, header: mad.Mad): Fault {
     return before.fault
   }
   const fault = entry[1](call)
-  keepAnswer(answered, source, header, fault, bytes, to)
+  // Who is asked for a cookie asks again, with it.
+  if (fault !== COOKIE) keepAnswer(answered, source, header, fault, bytes, to)
   return fault
 }
 
@@ -416,8 +418,9 @@ function openRegion(call: Call): Fault {
 }
 
 /** Two messages, and who has both of its ends has a session (session/noise.ts). */
-function handshake({ state, at, to }: Call): Fault {
-  return answerHandshake(state, at, to)
+function handshake(call: Call): Fault {
+  const { state, at, to } = call
+  return answerHandshake(state, askerOf(call), at, to)
 }
 
 /** The region ends permanently (remove.ts). */

@@ -15,6 +15,18 @@ export interface Session extends Seal {
   heardUs: number
 }
 
+/** What floods cost (cookies.ts). */
+export interface Cookies {
+  /** Of which cookies are made; null before the first one. */
+  secret: Uint8Array | null
+  drawnUs: number
+  /** When the second began whose handshakes are counted, and those of sources that showed nothing. */
+  sinceUs: number
+  unproven: number
+  /** Those of each source that brought its cookie. */
+  readonly proven: { readonly source: string; count: number }[]
+}
+
 export interface Sessions {
   readonly primitives: Primitives
   /** The card's own keys; null where the card is open. */
@@ -23,6 +35,7 @@ export interface Sessions {
   /** Of each peer: the upper half of the ids that its clients have (sealed.ts). */
   tags: readonly number[]
   readonly places: (Session | null)[]
+  readonly cookies: Cookies
 }
 
 export interface SessionState {

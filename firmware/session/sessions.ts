@@ -14,6 +14,7 @@
 
 import type { BoardState } from '../board/context.ts'
 import {
+  COOKIE,
   type Fault,
   HANDSHAKE,
   NO_SESSION,
@@ -29,6 +30,7 @@ import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Session, SessionState, Sessions } from './context.ts'
+import { createCookies, mayShake, writeCookie } from './cookies.ts'
 import {
   FIRST_BYTES,
   type Handshake,
@@ -45,7 +47,8 @@ import {
 import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
 
 export function createSessions(primitives: Primitives): Sessions {
-  return { primitives, own: null, peers: [], tags: [], places: new Array(SESSIONS).fill(null) }
+  const places: Sessions['places'] = new Array(SESSIONS).fill(null)
+  return { primitives, own: null, peers: [], tags: [], places, cookies: createCookies() }
 }
 
 /** At power-on: the keys of the card, and its peers, as the board states them. */
@@ -73,12 +76,21 @@ const NO_PAIR: KeyPair = { secret: new Uint8Array(0), public: new Uint8Array(0) 
 
 /**
  * Answers the first message of a handshake at `at`: the second one goes to `to`. The session that
- * it makes grants nothing before it is heard. Faults: OPEN_CARD, HANDSHAKE, PEER_UNKNOWN.
+ * it makes grants nothing before it is heard. Faults: OPEN_CARD, COOKIE, HANDSHAKE, PEER_UNKNOWN.
  */
-export function answerHandshake(state: BoardState & SessionState, at: number, to: number): Fault {
+export function answerHandshake(
+  state: BoardState & SessionState,
+  source: string,
+  at: number,
+  to: number,
+): Fault {
   const { sessions, bytes } = state
   const { primitives, own } = sessions
   if (own === null) return OPEN_CARD
+  if (!mayShake(state, source, at + mad.HANDSHAKE_COOKIE)) {
+    writeCookie(state, source, to)
+    return COOKIE
+  }
   const handshake = responder(primitives, own, NO_PAIR, PROLOGUE)
   const message = bytes.slice(at, at + FIRST_BYTES)
   if (readSender(handshake, message) === null) return HANDSHAKE

@@ -257,13 +257,16 @@ export const REGION_JOINS_BATCHES = 16
  * HANDSHAKE (SET): the two messages of a session's handshake (session/noise.ts). Nothing else is
  * asked of a card with peers in the clear, but STATUS.
  *
- *    0 first message, 96 bytes, its payload is empty
+ *    0 first message, 96 bytes, its payload is empty   96 cookie, 16 bytes, or zeros
+ *    0 of a refusal as COOKIE: the cookie, 16 bytes
  *    0 second message, 60 bytes; its payload are 12 bytes:
  *
  *       0 session u32    4 incarnation u32    8 rights u8: bit 0 an admin's    9 zeros
  */
 export const HANDSHAKE_SECOND_BYTES = 60
 export const HANDSHAKE_PAYLOAD_BYTES = 12
+export const HANDSHAKE_COOKIE = 96
+export const HANDSHAKE_COOKIE_BYTES = 16
 export const HANDSHAKE_SESSION = 0
 export const HANDSHAKE_INCARNATION = 4
 export const HANDSHAKE_RIGHTS = 8

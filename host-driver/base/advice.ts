@@ -60,6 +60,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   HANDSHAKE: "See that the public key in the target is this card's, and the whole of it.",
   PEER_UNKNOWN: "Have the card's operator add a line for the key that 'perdure key show' prints.",
   FORBIDDEN: "Have the card's operator give this key the right, or come with another key.",
+  COOKIE: 'Many handshakes come to the card at once: try again.',
   OPEN_CARD: 'Leave the key out of the target: whoever reaches this card may come.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU

@@ -14,7 +14,7 @@
  */
 
 import * as primitives from '../../boards/software/noise-primitives.ts'
-import { NO_SESSION, PASS } from '../../firmware/board/fault.ts'
+import { COOKIE, NO_SESSION, PASS } from '../../firmware/board/fault.ts'
 import { SESSION_US } from '../../firmware/board/limits.ts'
 import {
   type Handshake,
@@ -56,6 +56,8 @@ export interface SessionKeyPair {
 interface Trial {
   readonly handshake: Handshake
   readonly datagram: Uint8Array
+  /** It was sent with a cookie at once, since whoever waits has asked for it the last time. */
+  hasShown: boolean
 }
 
 interface Made extends Seal {
@@ -132,6 +134,7 @@ export class SealedWay implements DatagramWay {
   /** Sends the first message of a handshake: of the one that is under way, or of a new one. */
   private try(): void {
     this.trial ??= this.begin()
+    this.trial.hasShown = false
     this.way.sendDatagram(this.trial.datagram)
   }
 
@@ -151,7 +154,7 @@ export class SealedWay implements DatagramWay {
       attribute: mad.ATTRIBUTE_HANDSHAKE,
     })
     datagram.set(message, mad.MAD_BODY)
-    return { handshake, datagram }
+    return { handshake, datagram, hasShown: false }
   }
 
   private draw(): KeyPair {
@@ -188,6 +191,10 @@ export class SealedWay implements DatagramWay {
   private finish(datagram: Uint8Array, { fault }: mad.Mad): void {
     const { trial } = this
     if (trial === null || !isSameTransaction(trial.datagram, datagram)) return
+    if (fault === COOKIE) {
+      this.show(trial, datagram)
+      return
+    }
     if (fault !== PASS) {
       this.trial = null
       if (this.session === null) this.refuse(fault)
@@ -209,6 +216,18 @@ export class SealedWay implements DatagramWay {
     const session = { ...seal, sinceUs: this.now() }
     this.session = session
     for (const asked of [...this.waiting.values()]) this.seal(session, asked)
+  }
+
+  /**
+   * The same first message with the cookie that the answer has: once at once, and then whenever it
+   * is repeated. Who forges such answers makes us send no more than that.
+   */
+  private show(trial: Trial, answer: Uint8Array): void {
+    const { datagram, hasShown } = trial
+    const cookie = answer.subarray(mad.MAD_BODY, mad.MAD_BODY + mad.HANDSHAKE_COOKIE_BYTES)
+    datagram.set(cookie, mad.MAD_BODY + mad.HANDSHAKE_COOKIE)
+    trial.hasShown = true
+    if (!hasShown) this.way.sendDatagram(datagram)
   }
 
   /** No session, and why: whoever waits for one is told so. */

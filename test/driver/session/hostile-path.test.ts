@@ -89,6 +89,41 @@ describe('what is asked', () => {
   })
 })
 
+describe('a card that asks for a cookie', () => {
+  /** The refusal of a handshake, with that cookie. */
+  function asksFor(datagram: Uint8Array, cookie: number): Uint8Array {
+    const answer = clearAnswerTo(datagram, faultNumber('COOKIE'))
+    return answer.fill(cookie, mad.MAD_BODY, mad.MAD_BODY + mad.HANDSHAKE_COOKIE_BYTES)
+  }
+
+  test('R1-S13: is shown it by itself, in the same first message', async () => {
+    const { path, calls } = over()
+    const shown = mad.MAD_BODY + mad.HANDSHAKE_COOKIE
+    path.toCard = (datagram) => {
+      if (!isHandshake(datagram) || datagram[shown] === 7) return [datagram]
+      path.bring(asksFor(datagram, 7))
+      return []
+    }
+    expect((await path.until(calls.status())).state).toBe('blank')
+    const [first, second] = path.sent.filter(isHandshake)
+    expect(second!.subarray(0, shown)).toEqual(first!.subarray(0, shown))
+    expect(path.nowUs).toBe(0)
+  })
+
+  test('R1-S13: and is somebody else, makes the driver send twice what it repeats anyway', async () => {
+    const { path, calls } = over()
+    const times = new Map<number, number>()
+    path.toCard = (datagram) => {
+      times.set(path.nowUs, (times.get(path.nowUs) ?? 0) + 1)
+      path.bring(asksFor(datagram, times.size + path.sent.length))
+      return []
+    }
+    await failure(path.until(calls.status()))
+    expect(times.size).toBeGreaterThan(2)
+    expect([...times.values()].every((count) => count <= 2)).toBe(true)
+  })
+})
+
 describe('an answer in the clear', () => {
   test("R1-S13: is not believed, whatever it says, before nor behind the card's own", async () => {
     const { path, calls } = over()

@@ -14,6 +14,7 @@ import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import {
   BATCHES,
+  HANDSHAKES_UNPROVEN,
   MEMORY_REGIONS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
@@ -362,6 +363,13 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const card = new TestCard(1 << 18).format()
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE)
     return { card }
+  },
+  COOKIE: () => {
+    const { card, writer, admin } = guests()
+    for (let i = 0; i < HANDSHAKES_UNPROVEN; i++) {
+      writer.inTheClear(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE, (body) => body.fill(i))
+    }
+    return { card, frames: [writer.firstMessage().frame], asks: admin }
   },
   NO_TAG: () => {
     const { card, writer, admin } = guests()

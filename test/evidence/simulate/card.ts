@@ -308,12 +308,15 @@ export class Card {
 
   /** Makes a session for the operator; false if the power went meanwhile. */
   private enter(operator: PeerEnd, path: Path, nowUs: number): boolean {
-    const first = datagram(path, OPERATOR, nowUs, METHOD_SET, HANDSHAKE, 0, (body) => {
-      body.set(operator.hello())
-    })
-    const answer = this.exchange(first, nowUs)
-    if (answer === null) return false
-    operator.open(answer, throws)
+    // The second time with the cookie that he may be asked for.
+    for (let tries = 0; tries < 2 && !operator.isIn; tries++) {
+      const first = datagram(path, OPERATOR, nowUs, METHOD_SET, HANDSHAKE, 0, (body) => {
+        body.set(operator.hello())
+      })
+      const answer = this.exchange(first, nowUs)
+      if (answer === null) return false
+      operator.open(answer, throws)
+    }
     if (!operator.isIn) throw new Error('an operator is given no session')
     return true
   }

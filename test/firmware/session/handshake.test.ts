@@ -39,6 +39,8 @@ describe('a first message', () => {
     const { card, state } = closedCard()
     const guest = new Guest(card, ADMIN)
     for (let at = 0; at < FIRST_BYTES; at++) {
+      // Too many in one second would be asked for a cookie.
+      card.now += 100_000
       const { frame } = guest.firstMessage()
       const flipped = changed(frame, (to) => (to[mad.MAD_BODY + at]! ^= 1 << (at & 7)))
       expect(faultOf(guest.serve(flipped)), `byte ${at}`).toBe('HANDSHAKE')

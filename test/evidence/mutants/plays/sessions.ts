@@ -7,7 +7,7 @@
  */
 
 import { fillIcrc } from '../../../../boards/software/icrc.ts'
-import { SESSION_US } from '../../../../firmware/board/limits.ts'
+import { HANDSHAKES_UNPROVEN, SESSION_US } from '../../../../firmware/board/limits.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import {
@@ -18,8 +18,9 @@ import {
   type TestRegion,
 } from '../../../support/cards/test-card.ts'
 import { sentBy } from '../../../support/peers/strangers.ts'
-import { type Guests, guests } from '../../../support/sessions/closed-card.ts'
-import type { Guest } from '../../../support/sessions/guest.ts'
+import { closedCard, type Guests, guests } from '../../../support/sessions/closed-card.ts'
+import { changed, clearAnswer, Guest } from '../../../support/sessions/guest.ts'
+import { NOBODY, WRITER } from '../../../support/sessions/peers.ts'
 import { connectTagged, isTagged, tagged } from '../../../support/sessions/tagged.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'
@@ -122,9 +123,25 @@ function tags(): string | null {
   return card.serve(...frames).length > 0 ? 'a packet is taken twice' : null
 }
 
+function floods(): string | null {
+  const { card } = closedCard()
+  for (let i = 0; i < HANDSHAKES_UNPROVEN; i++) new Guest(card, NOBODY, 50 + i).shake()
+  const guest = new Guest(card, WRITER, WRITER_AT)
+  const first = guest.firstMessage()
+  const refused = clearAnswer(guest.serve(first.frame))
+  if (refused?.fault !== 'COOKIE') return 'a flood comes to the curve'
+  const cookie = refused.body.slice(0, mad.HANDSHAKE_COOKIE_BYTES)
+  const bring = (bytes: Uint8Array): Uint8Array =>
+    changed(first.frame, (to) => to.set(bytes, mad.MAD_BODY + mad.HANDSHAKE_COOKIE))
+  const wrong = clearAnswer(guest.serve(bring(cookie.map((byte) => byte ^ 1))))
+  if (wrong?.fault !== 'COOKIE') return 'a wrong cookie is taken'
+  return guest.finish(first, guest.serve(bring(cookie))) === 'PASS' ? null : 'a cookie is not taken'
+}
+
 export const SESSIONS: Readonly<Record<string, Play>> = {
   'strangers and a card with peers': strangers,
   'calls in a session': calls,
   'rights by region': rights,
   'packets with tags': () => firstOf(tags),
+  'a flood of first messages': floods,
 }

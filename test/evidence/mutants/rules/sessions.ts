@@ -6,6 +6,7 @@ const ACCESS = 'firmware/manage/access.ts'
 const CONTROL = 'firmware/manage/control.ts'
 const SESSIONS = 'firmware/session/sessions.ts'
 const SEALED = 'firmware/session/sealed.ts'
+const COOKIES = 'firmware/session/cookies.ts'
 const GRANTS = 'firmware/session/grants.ts'
 const LOCATE = 'firmware/engine/locate.ts'
 
@@ -65,6 +66,33 @@ const CALLS: readonly Mutant[] = [
     find: 'options.clientHigh !== clientTagOf(state, call.session)',
     replace: 'clientTagOf(state, call.session) === 0',
     killer: directed('calls in a session'),
+  },
+]
+
+const FLOODS: readonly Mutant[] = [
+  {
+    id: 'cookie-of-anybody',
+    rule: 'R1-S13: beyond so many handshakes in a second only who hears us comes to the curve',
+    file: COOKIES,
+    find: 'isCookieOf(state, source, at) && hasShare(cookies, source)',
+    replace: 'hasShare(cookies, source)',
+    killer: directed('a flood of first messages'),
+  },
+  {
+    id: 'cookies-unasked',
+    rule: 'R1-S13: handshakes are counted',
+    file: COOKIES,
+    find: '    cookies.unproven += 1\n',
+    replace: '',
+    killer: directed('a flood of first messages'),
+  },
+  {
+    id: 'cookie-kept',
+    rule: 'R1-S13: who was asked for a cookie gets in with it',
+    file: CONTROL,
+    find: 'if (fault !== COOKIE) keepAnswer(',
+    replace: 'keepAnswer(',
+    killer: directed('a flood of first messages'),
   },
 ]
 
@@ -140,4 +168,4 @@ const ATTACKED: readonly Mutant[] = [
   },
 ]
 
-export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...DATA, ...ATTACKED]
+export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...FLOODS, ...DATA, ...ATTACKED]

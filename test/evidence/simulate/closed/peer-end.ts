@@ -41,6 +41,10 @@ const FAULT_AT = CALL_AT + 29
 /** Second message of the handshake, and where its payload names the session. */
 const SECOND_BYTES = 60
 const KEY_BYTES = 32
+/** A first message, the cookie behind it, and the refusal that asks for one. */
+const FIRST_BYTES = 96
+const COOKIE_BYTES = 16
+const COOKIE = 121
 const TRAILER_BYTES = 24
 const ICRC_BYTES = 4
 const TAG_BYTES = 16
@@ -65,9 +69,9 @@ function callOf(frame: Uint8Array): number {
   return get16(frame, ATTRIBUTE_AT) * 2 ** 32 + get32(frame, CALL_AT + 12)
 }
 
-/** Is it what a card in the clear says to the first message of a handshake? */
-function isWelcome(frame: Uint8Array): boolean {
-  return !isSealed(frame) && frame[FAULT_AT] === 0 && get16(frame, ATTRIBUTE_AT) === HANDSHAKE
+/** Is it what a card says in the clear to the first message of a handshake? */
+function isOfHandshake(frame: Uint8Array): boolean {
+  return !isSealed(frame) && get16(frame, ATTRIBUTE_AT) === HANDSHAKE
 }
 
 /** Frames that the card has sent to somebody, and that he has not believed yet. */
@@ -135,14 +139,15 @@ export class PeerEnd {
     return this.session !== null
   }
 
-  /** The first message of a handshake; the same again until there is a session. */
+  /** The first message of a handshake, with its cookie; the same again until there is a session. */
   hello(): Uint8Array {
     if (this.message !== null) return this.message
     const secret = new Uint8Array(KEY_BYTES)
     this.random.fill(secret, 0, KEY_BYTES)
     const ephemeral = keyPairOf(primitives, secret)
     this.handshake = initiator(primitives, this.keys, ephemeral, this.cardKey, PROLOGUE)
-    this.message = writeFirst(this.handshake, new Uint8Array(0))!
+    this.message = new Uint8Array(FIRST_BYTES + COOKIE_BYTES)
+    this.message.set(writeFirst(this.handshake, new Uint8Array(0))!)
     return this.message
   }
 
@@ -165,7 +170,7 @@ export class PeerEnd {
   /** The answer that came, opened; null for what is not to be believed, or begins the session. */
   open(frame: Uint8Array, blame: (what: string) => void): Uint8Array | null {
     if (!isSealed(frame)) {
-      if (this.session === null && this.handshake !== null && isWelcome(frame)) this.begin(frame)
+      if (this.message !== null && isOfHandshake(frame)) this.answered(this.message, frame)
       return null
     }
     if (this.session === null) return null
@@ -173,6 +178,13 @@ export class PeerEnd {
     if (!openDatagram(primitives, this.session, copy, CALL_AT)) return null
     if (!this.heard.take(frame)) blame('a peer believes an answer that its card did not send')
     return copy
+  }
+
+  private answered(message: Uint8Array, frame: Uint8Array): void {
+    if (frame[FAULT_AT] === 0) this.begin(frame)
+    else if (frame[FAULT_AT] === COOKIE) {
+      message.set(frame.subarray(BODY_AT, BODY_AT + COOKIE_BYTES), FIRST_BYTES)
+    }
   }
 
   private begin(frame: Uint8Array): void {

@@ -1,0 +1,82 @@
+/**
+ * What a flood of first messages costs: cookies, as WireGuard has them.
+ *
+ * Invariants:
+ * - Of sources that have shown nothing, HANDSHAKES_UNPROVEN messages in a second come to the curve.
+ *   What is beyond them costs one hash, and is answered with a cookie of its source.
+ * - Who brings the cookie of its address hears what is sent there. Such a source has
+ *   HANDSHAKES_PROVEN of its own in a second, whatever others send: a flood keeps nobody out who
+ *   answers.
+ * - A cookie is nothing but a function of the source and of a secret that is drawn anew every
+ *   COOKIE_US: the card keeps nothing for a source that has not shown anything.
+ */
+
+import type { BoardState } from '../board/context.ts'
+import { COOKIE_US, HANDSHAKES_PROVEN, HANDSHAKES_UNPROVEN, SOURCES } from '../board/limits.ts'
+import { drawBytes } from '../board/random.ts'
+import * as mad from '../wire/management.ts'
+import type { Cookies, SessionState } from './context.ts'
+
+const SECRET_BYTES = 32
+const SECOND_US = 1_000_000
+
+export function createCookies(): Cookies {
+  return { secret: null, drawnUs: 0, sinceUs: 0, unproven: 0, proven: [] }
+}
+
+/**
+ * May the first message of that source, which brings the cookie at `at` or zeros, come to the
+ * curve? Otherwise a cookie is to be asked for.
+ */
+export function mayShake(state: BoardState & SessionState, source: string, at: number): boolean {
+  const { cookies } = state.sessions
+  const { nowUs } = state.connections
+  if (nowUs - cookies.sinceUs >= SECOND_US) {
+    cookies.sinceUs = nowUs
+    cookies.unproven = 0
+    cookies.proven.length = 0
+  }
+  if (cookies.unproven < HANDSHAKES_UNPROVEN) {
+    cookies.unproven += 1
+    return true
+  }
+  return isCookieOf(state, source, at) && hasShare(cookies, source)
+}
+
+/** Puts the cookie of that source at `to`, and zeros behind it, to the end of the body. */
+export function writeCookie(state: BoardState & SessionState, source: string, to: number): void {
+  state.bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  state.bytes.set(cookieOf(state, source), to)
+}
+
+function isCookieOf(state: BoardState & SessionState, source: string, at: number): boolean {
+  const cookie = cookieOf(state, source)
+  let differs = 0
+  for (let i = 0; i < cookie.length; i++) differs |= cookie[i]! ^ state.bytes[at + i]!
+  return differs === 0
+}
+
+function cookieOf(state: BoardState & SessionState, source: string): Uint8Array {
+  const { cookies, primitives } = state.sessions
+  const { nowUs } = state.connections
+  if (cookies.secret === null || nowUs - cookies.drawnUs >= COOKIE_US) {
+    cookies.secret = drawBytes(state, SECRET_BYTES)
+    cookies.drawnUs = nowUs
+  }
+  const text = new Uint8Array(SECRET_BYTES + source.length)
+  text.set(cookies.secret)
+  for (let i = 0; i < source.length; i++) text[SECRET_BYTES + i] = source.charCodeAt(i)
+  return primitives.hash(text).slice(0, mad.HANDSHAKE_COOKIE_BYTES)
+}
+
+/** Takes one handshake of what the source has in this second. */
+function hasShare({ proven }: Cookies, source: string): boolean {
+  let share = proven.find((one) => one.source === source)
+  if (share === undefined) {
+    if (proven.length === SOURCES) return false
+    share = { source, count: 0 }
+    proven.push(share)
+  }
+  share.count += 1
+  return share.count <= HANDSHAKES_PROVEN
+}
