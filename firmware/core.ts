@@ -86,6 +86,7 @@ import { serveOrdered } from './respond/rounds.ts'
 import { pausedWaitUs, serveStreams } from './respond/stream.ts'
 import { receiveWrite } from './respond/write.ts'
 import type { SessionState } from './session/context.ts'
+import { noteRefusal } from './session/refusals.ts'
 import { receiveResidency } from './status/associate.ts'
 import { isTelling, receiveTold, serveWatches } from './status/hearing.ts'
 import { serveHints } from './status/prefetch.ts'
@@ -177,6 +178,7 @@ export function receive(
   const standard = (flags & ICRC_GOOD) !== 0
   if (fault === PASS && !standard) fault = linuxFlushFault(state, packet, flags)
   if (fault === PASS) fault = dispatch(state, packet, flags, now)
+  if (fault === NO_TAG) noteRefusal(state, fault, packet)
   if (fault !== PASS) count(state, fault)
 }
 

@@ -72,6 +72,7 @@ import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.t
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
 import type { Session } from '../session/context.ts'
+import { describeRefusals, noteRefusal } from '../session/refusals.ts'
 import { sealDatagram } from '../session/sealed.ts'
 import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/sessions.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
@@ -210,6 +211,7 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const session = mad.isSealed(bytes, waiting.madAt) ? openSealed(state, waiting.madAt) : null
   if (session === SEAL_BROKEN) {
     count(state, SEAL_BROKEN)
+    noteRefusal(state, SEAL_BROKEN, waiting.packet)
     return
   }
   const qp = managementPair(waiting.peerNumber)
@@ -218,8 +220,10 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
-  if (session === NO_SESSION) refuseCall(state, waiting.madAt, to, NO_SESSION)
-  else answerCall(state, waiting.madAt, to, waiting.packet, session as Session | null)
+  if (session === NO_SESSION) {
+    noteRefusal(state, NO_SESSION, waiting.packet)
+    refuseCall(state, waiting.madAt, to, NO_SESSION)
+  } else answerCall(state, waiting.madAt, to, waiting.packet, session as Session | null)
   endFrame(answers, qp, end, behind)
   run(state.list)
   endRemoved(state)
@@ -271,6 +275,7 @@ function answerCall(
   const fault = handle({ state, bytes, ...body, modifier: header.modifier, ...who }, header)
   // What is under way is no fault: nothing is wrong.
   if (fault !== PASS && fault !== UNDER_WAY) count(state, fault)
+  if (packet !== null) noteRefusal(state, fault, packet)
   header.method = mad.METHOD_RESPONSE
   header.status = fault === PASS ? mad.STATUS_OK : mad.STATUS_REFUSED
   header.fault = fault
@@ -349,6 +354,7 @@ function status(call: Call): Fault {
   putU32(bytes, to + mad.PART_OPERATIONS_MENDED, state.commit.operations.mended)
   putU32(bytes, to + mad.PART_OPERATIONS_LOST, state.commit.operations.lost)
   describeWork(call)
+  describeRefusals(state, to)
   return PASS
 }
 

@@ -2,6 +2,7 @@
  * The card's peers and their sessions: the slice of the state that session/ owns.
  */
 
+import type { Fault } from '../board/fault.ts'
 import type { Peer } from '../board/hal.ts'
 import type { KeyPair, Primitives } from './noise.ts'
 import type { Seal } from './sealed.ts'
@@ -27,6 +28,15 @@ export interface Cookies {
   readonly proven: { readonly source: string; count: number }[]
 }
 
+/** Whom the card has refused (refusals.ts). */
+export interface Refusals {
+  count: number
+  /** Of the last one: why, its address as IPv6 has it, and when, µs. */
+  fault: Fault
+  readonly source: Uint8Array
+  atUs: number
+}
+
 export interface Sessions {
   readonly primitives: Primitives
   /** The card's own keys; null where the card is open. */
@@ -36,6 +46,7 @@ export interface Sessions {
   tags: readonly number[]
   readonly places: (Session | null)[]
   readonly cookies: Cookies
+  readonly refusals: Refusals
 }
 
 export interface SessionState {

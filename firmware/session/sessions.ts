@@ -44,11 +44,13 @@ import {
   split,
   writeSecond,
 } from './noise.ts'
+import { createRefusals } from './refusals.ts'
 import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
 
 export function createSessions(primitives: Primitives): Sessions {
   const places: Sessions['places'] = new Array(SESSIONS).fill(null)
-  return { primitives, own: null, peers: [], tags: [], places, cookies: createCookies() }
+  const counted = { cookies: createCookies(), refusals: createRefusals() }
+  return { primitives, own: null, peers: [], tags: [], places, ...counted }
 }
 
 /** At power-on: the keys of the card, and its peers, as the board states them. */

@@ -139,6 +139,8 @@ export const ATTRIBUTE_HANDSHAKE = 0x0080
  *   96 what is under way u8: 0 nothing, 1 a region is made, 2 the room of one is cleared
  *   97 who may come u8: 1 whoever reaches the card, 2 its peers, in sessions; 0 an older card
  *  100 its region id u32               104 of it done, bytes u64   112 in all, bytes u64
+ *  120 calls and packets of the network that were refused for who sent them, since the start u32
+ *  124 of the last one: fault u8; 128 address, 16 bytes, IPv4 as ::ffff:a.b.c.d; 144 seconds ago u32
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1
@@ -168,6 +170,10 @@ export const PART_WORK_DONE_HIGH = 104
 export const PART_WORK_DONE_LOW = 108
 export const PART_WORK_TOTAL_HIGH = 112
 export const PART_WORK_TOTAL_LOW = 116
+export const PART_REFUSALS = 120
+export const PART_REFUSED_FAULT = 124
+export const PART_REFUSED_SOURCE = 128
+export const PART_REFUSED_SECONDS = 144
 
 /** States of a part. */
 export const STATE_BLANK = 0

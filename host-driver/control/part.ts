@@ -59,6 +59,19 @@ export interface PartStatus {
   readonly operationsLost: number
   /** What is done in slices beside the requests, or null. */
   readonly work: PartWork | null
+  /** Calls and packets of the network that a card with peers refused for who sent them. */
+  readonly refusals: Refusals
+}
+
+/** Since the start; of an older card, none. */
+interface Refusals {
+  readonly count: number
+  /** The last one, or null: why, from which address, which may be forged, and when. */
+  readonly last: {
+    readonly fault: string
+    readonly from: string
+    readonly secondsAgo: number
+  } | null
 }
 
 /** A work in slices: a region is made, or its room is cleared after its end. */
@@ -172,7 +185,23 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     operationsMended: u32(body, mad.PART_OPERATIONS_MENDED),
     operationsLost: u32(body, mad.PART_OPERATIONS_LOST),
     work: readWork(body),
+    refusals: readRefusals(body),
   }
+}
+
+function readRefusals(body: Uint8Array): Refusals {
+  const count = u32(body, mad.PART_REFUSALS)
+  if (count === 0) return { count, last: null }
+  const fault = faultOfNumber(body[mad.PART_REFUSED_FAULT]!)
+  const from = addressText(body.subarray(mad.PART_REFUSED_SOURCE, mad.PART_REFUSED_SECONDS))
+  return { count, last: { fault, from, secondsAgo: u32(body, mad.PART_REFUSED_SECONDS) } }
+}
+
+/** An address of IPv6, and of IPv4 as `::ffff:a.b.c.d`. */
+function addressText(address: Uint8Array): string {
+  const isIpv4 = address.subarray(0, 10).every((byte) => byte === 0) && u16(address, 10) === 0xffff
+  if (isIpv4) return address.subarray(12).join('.')
+  return Array.from({ length: 8 }, (_, i) => u16(address, 2 * i).toString(16)).join(':')
 }
 
 const WORKS: readonly PartWork['kind'][] = ['making', 'clearing']

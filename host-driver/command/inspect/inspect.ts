@@ -113,6 +113,7 @@ function partFacts(part: PartStatus, serving: boolean): [string, string | number
     ['lost records', part.unsettled],
     ...workFacts(part),
     ['superblock', superblockText(part)],
+    ...refusalFacts(part),
   ]
 }
 
@@ -121,6 +122,16 @@ function superblockText({ superblockPages, superblockMended }: PartStatus): stri
   const mended = superblockMended > 0 ? `, ${superblockMended} mended since the start` : ''
   if (superblockPages === 2) return `both pages whole${mended}`
   return `${superblockPages} of 2 pages whole: a page takes no stores; copy the part elsewhere`
+}
+
+/** Of a card with peers: who else was there. */
+function refusalFacts({ access, refusals: { count, last } }: PartStatus): [string, string][] {
+  if (access !== 'peers') return []
+  if (last === null) return [['refused', 'nobody']]
+  const when = `${last.secondsAgo} s ago`
+  return [
+    ['refused', `${count} calls and packets, the last as ${last.fault}: ${last.from}, ${when}`],
+  ]
 }
 
 /** What is done in slices, and how much of it remains. */

@@ -46,7 +46,11 @@ function withCookie(frame: Uint8Array, cookie: Uint8Array): Uint8Array {
 /** Commands of that kind that the card runs meanwhile. */
 function runs(card: TestCard, op: number, doing: () => void): number {
   let count = 0
-  card.machine.observe({ onCommand: (_, ran) => void (count += ran === op ? 1 : 0) })
+  card.machine.observe({
+    onCommand: (_, ran) => {
+      if (ran === op) count += 1
+    },
+  })
   doing()
   card.machine.observe({})
   return count
