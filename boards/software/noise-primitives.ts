@@ -19,8 +19,14 @@ const TAG_BYTES = 16
 const CIPHER = 'chacha20-poly1305'
 
 /** What stands in front of the bytes of an X25519 key in PKCS #8 and in SPKI (RFC 8410 7, 4). */
-const PKCS8 = Buffer.from('302e020100300506032b656e04220420', 'hex')
-const SPKI = Buffer.from('302a300506032b656e032100', 'hex')
+const PKCS8 = new Uint8Array([
+  ...[
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x6e, 0x04, 0x22, 0x04, 0x20,
+  ],
+])
+const SPKI = new Uint8Array([
+  ...[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x6e, 0x03, 0x21, 0x00],
+])
 
 /** X25519 of a scalar and a point; null where the product is zeros (RFC 7748 6.1). */
 export function agree(secret: Uint8Array, point: Uint8Array): Uint8Array | null {

@@ -27,8 +27,8 @@ const OF_KERNEL =
 const OF_FIRMWARE = `
   acknowledged-gone atomics batch batch-crash-media batch-driver batch-edges batch-hostile
   batch-local batch-queues batch-requester congestion connect connect-active connect-doubt
-  connect-link control control-edges engines evidence-failures flush long-read lost-requests
-  media-errors neighbours on-demand on-demand-calls on-demand-host operations operations-forgotten
+  connect-link control control-edges cookies engines evidence-failures flush handshake long-read lost-requests
+  media-errors neighbours noise on-demand on-demand-calls on-demand-host operations operations-forgotten
   operations-late operations-table ordered ordered-edges part-report pcie-connect persist
   persist-edges
   placement-agent placement-away placement-chains placement-edges placement-lanes placement-lives
@@ -36,11 +36,12 @@ const OF_FIRMWARE = `
   queue-edges queue-gsi queue-local-ends queue-local-refusals queue-neighbours queue-receive
   queue-status queue-wire-ends queue-work-connected queue-work-local queue-zone2 queues-completion
   queues-doorbell queues-element queues-host queues-limits queues-trust read recovery
-  refused-before region-job regions relay-link requester requester-doubt requester-edges
+  refusals refused-before region-job regions relay-link requester requester-doubt requester-edges
   requester-kinds
-  residency-blocks residency-queues residency-responder responder send settle slow-peers
+  residency-blocks residency-queues residency-responder responder rights rights-edges sealed-calls
+  send session-table settle slow-peers
   starts-taken-back strangers-calls superblock-decay superblock-lost superblock-refused
-  superblock-upgrade
+  superblock-upgrade tagged-pairs
   verbs-devices volatile wire wire-hostile wire-print write-persist-region
 `
 
