@@ -23,6 +23,8 @@ export interface BenchPrograms {
   readonly duty: string
   readonly echo: string
   readonly load: string
+  /** Sends a frame as often as it goes. */
+  readonly flood: string
   /** Both with a link that costs nothing (`inside.c`). */
   readonly inside: { readonly perdured: string; readonly duty: string }
   readonly signed: Signed
@@ -34,6 +36,7 @@ const SOURCES = join(DIST, '../boards/linux/bench')
 const STAGES: readonly string[] = [
   ...['recvmmsg', 'sendmmsg', 'icrc_flags', 'icrc_fill', 'engine_serve', 'engine_idle'],
   ...['machine_run', 'crypto_shorthash_siphashx24', 'memory_clean', 'memory_fence'],
+  ...['tags_judge', 'tags_fill'],
 ]
 
 /** Functions that inside.c stands before. */
@@ -80,6 +83,7 @@ export function compileBench(options: RuntimeOptions): BenchPrograms {
     duty: link('duty', [ofSource('duty'), ...common]),
     echo: link('echo', [ofSource('echo')]),
     load: link('load', [ofSource('load'), ...common]),
+    flood: link('flood', [ofSource('flood')]),
     inside: {
       perdured: link('perdured-inside', [ofSource('inside'), ...all], INSIDE),
       duty: link('duty-inside', [ofSource('inside'), ofSource('duty'), ...common], INSIDE),

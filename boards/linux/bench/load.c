@@ -1,12 +1,20 @@
 /*
  * The load of the bench: records over UDP, every acknowledgement checked.
  *
- *   load persist|echo PORT COUNT BURST WINDOW PSN OPERATION SLOTS CLIENT-QP < FRAME
+ *   load WAY FROM PORT COUNT BURST WINDOW PSN OPERATION SLOTS CLIENT-QP < [KEYS] FRAME
  *
  * FRAME is one WRITE_PERSIST Only; each record is this frame with PSN, slot and operation of its
- * own. BURST records leave at once, whenever WINDOW has room for them. With `echo` the other end is
- * a plain echo, and what comes back must be what left. Prints one JSON object; an acknowledgement
- * that is wrong or does not come ends it with a word about it.
+ * own. BURST records leave port FROM at once for PORT, whenever WINDOW has room for them. Prints
+ * one JSON object; an acknowledgement that is wrong or does not come ends it with a word about it.
+ * WAY is
+ *
+ *   persist   as that
+ *   tagged    FRAME has room for a trailer, and 64 bytes of keys come first, as CONNECT tells them:
+ *             of what the client sends, and of what the card does. Each record has a tag, the
+ *             counter of the first one is its operation, and each answer must have one
+ *   besieged  as tagged, where records may be lost on their way: from the first one that the card
+ *             misses, or that is not answered in time, they are sent again
+ *   echo      the other end is a plain echo, and what comes back must be what left
  */
 
 #include <arpa/inet.h>
@@ -21,18 +29,29 @@
 #include <unistd.h>
 
 #include "card/icrc.h"
+#include "card/tags.h"
 #include "frame.h"
 #include "hal.h"
 
-enum { BURST_MAX = 64, WINDOW_MAX = 1024, WAIT_MS = 5000, SOCKET_BYTES = 4 << 20 };
+enum {
+  BURST_MAX = 64,
+  WINDOW_MAX = 1024,
+  WAIT_MS = 5000,
+  AGAIN_MS = 10, /* until records that may be lost are sent again */
+  SOCKET_BYTES = 4 << 20,
+};
 
 struct load {
-  bool echoes;
+  bool echoes, is_tagged, sends_again;
   int fd;
   unsigned count, burst, window;
   uint32_t psn, operation, slots, client_qp;
   uint32_t frame_bytes;
   unsigned sent, done, answers;
+  unsigned begun; /* as sent, and never less again */
+  unsigned again; /* records that were sent again */
+  unsigned waits; /* for an answer, one after another */
+  struct tags tags;
   uint64_t sent_ns[WINDOW_MAX];
   uint32_t *took_ns;
   uint8_t frame[HAL_FRAME_STRIDE_BYTES];
@@ -72,6 +91,10 @@ static void send_burst(struct load *load, unsigned count) {
     put24(frame + PSN_AT, (load->psn + turn) & PSN_MASK);
     put32(frame + SLOT_AT, (load->operation + turn) % load->slots);
     put32(frame + OPERATION_AT, load->operation + turn);
+    if (load->is_tagged) {
+      uint32_t place = load->client_qp % HAL_QUEUE_PAIRS;
+      must(tags_fill(&load->tags, place, frame, load->frame_bytes), "a frame without room");
+    }
     icrc_fill(frame, load->frame_bytes, HAL_ICRC_STANDARD);
   }
   uint64_t now = now_ns();
@@ -82,6 +105,16 @@ static void send_burst(struct load *load, unsigned count) {
     at += (unsigned)sent;
   }
   load->sent += count;
+  if (load->sent > load->begun) load->begun = load->sent;
+}
+
+/* From that record on, counted from 0, they are sent again. */
+static void go_back(struct load *load, unsigned to) {
+  must(to <= load->begun, "a record asked for that nobody sent");
+  if (to < load->done) to = load->done;
+  if (to >= load->sent) return;
+  load->again += load->sent - to;
+  load->sent = to;
 }
 
 /* Records up to this one, counted from 0, are answered. */
@@ -90,24 +123,41 @@ static void finish(struct load *load, unsigned end) {
   for (; load->done < end; load->done++) {
     load->took_ns[load->done] = (uint32_t)(now - load->sent_ns[load->done % WINDOW_MAX]);
   }
+  if (load->sent < load->done) load->sent = load->done;
+  load->waits = 0;
+}
+
+static void take_receipt(struct load *load, const uint8_t *paeth) {
+  uint32_t first = get24(paeth + 5), last = get24(paeth + 9);
+  uint32_t records = (last - first + 1) & PSN_MASK;
+  /* Those that were sent again are answered again. */
+  uint32_t known = (load->psn + load->done - first) & PSN_MASK;
+  must(paeth[1] == PAETH_ALL && paeth[2] == 0, "a record that is not durable");
+  must(get16(paeth + 30) == records && paeth[28] == COPIES, "records or copies miscounted");
+  if (load->sends_again && known >= records) return;
+  must(known == 0 || load->sends_again, "an acknowledgement out of order");
+  records -= known;
+  must(records >= 1 && records <= load->begun - load->done, "records that nobody sent");
+  must(get32(paeth + 20) == load->operation + load->done + records - 1, "another operation");
+  load->answers++;
+  finish(load, load->done + records);
 }
 
 static void take_answer(struct load *load, const uint8_t *frame, uint32_t length) {
   must(length >= ACK_BYTES && icrc_flags(frame, length) == HAL_ICRC_GOOD, "an answer's ICRC");
   must(get24(frame + QP_AT) == load->client_qp, "an answer to another queue pair");
+  if (load->is_tagged) {
+    must(tags_take(&load->tags, frame, length), "an answer's tag");
+    length -= HAL_TRAILER_BYTES;
+  }
+  if (load->sends_again && frame[AETH_AT] == SYNDROME_NAK_SEQUENCE) {
+    go_back(load, (get24(frame + PSN_AT) - load->psn) & PSN_MASK);
+    return;
+  }
   must(frame[AETH_AT] == SYNDROME_ACK, "an answer that is no acknowledgement");
   if (frame[BTH_AT] == OPCODE_ACK) return;
-  const uint8_t *paeth = frame + PAETH_AT;
   must(frame[BTH_AT] == OPCODE_PERSIST_ACK && length == PERSIST_ACK_BYTES, "an answer's opcode");
-  uint32_t first = get24(paeth + 5), last = get24(paeth + 9);
-  uint32_t records = (last - first + 1) & PSN_MASK;
-  must(paeth[1] == PAETH_ALL && paeth[2] == 0, "a record that is not durable");
-  must(first == ((load->psn + load->done) & PSN_MASK), "an acknowledgement out of order");
-  must(records >= 1 && records <= load->sent - load->done, "records that nobody sent");
-  must(get16(paeth + 30) == records && paeth[28] == COPIES, "records or copies miscounted");
-  must(get32(paeth + 20) == load->operation + load->done + records - 1, "another operation");
-  load->answers++;
-  finish(load, load->done + records);
+  take_receipt(load, frame + PAETH_AT);
 }
 
 static void take_echo(struct load *load, const uint8_t *frame, uint32_t length) {
@@ -116,11 +166,19 @@ static void take_echo(struct load *load, const uint8_t *frame, uint32_t length) 
   finish(load, load->done + 1);
 }
 
+static void wait_for_answers(struct load *load) {
+  struct pollfd wait = {.fd = load->fd, .events = POLLIN};
+  int found = poll(&wait, 1, load->sends_again ? AGAIN_MS : WAIT_MS);
+  must(found >= 0, strerror(errno));
+  if (found > 0) return;
+  must(load->sends_again && ++load->waits < WAIT_MS / AGAIN_MS, "no answer came");
+  go_back(load, load->done);
+}
+
 static void take_answers(struct load *load) {
   int came = recvmmsg(load->fd, load->in, BURST_MAX, MSG_DONTWAIT, NULL);
   if (came < 0 && errno == EAGAIN) {
-    struct pollfd wait = {.fd = load->fd, .events = POLLIN};
-    must(poll(&wait, 1, WAIT_MS) == 1, "no answer came");
+    wait_for_answers(load);
     return;
   }
   must(came > 0, strerror(errno));
@@ -145,45 +203,65 @@ static void run(struct load *load) {
   }
   double seconds = (double)(now_ns() - begun) / 1e9;
   qsort(load->took_ns, load->count, sizeof *load->took_ns, by_size);
-  printf("{\"records\":%u,\"answers\":%u,\"seconds\":%.6f,\"minNs\":%u,\"medianNs\":%u,"
-         "\"p90Ns\":%u}\n",
-         load->count, load->answers, seconds, load->took_ns[0], load->took_ns[load->count / 2],
-         load->took_ns[load->count / 10 * 9]);
+  printf("{\"records\":%u,\"again\":%u,\"answers\":%u,\"seconds\":%.6f,\"minNs\":%u,"
+         "\"medianNs\":%u,\"p90Ns\":%u}\n",
+         load->count, load->again, load->answers, seconds, load->took_ns[0],
+         load->took_ns[load->count / 2], load->took_ns[load->count / 10 * 9]);
 }
 
 static unsigned number(const char *text) { return (unsigned)strtoul(text, NULL, 10); }
 
-static void open_socket(struct load *load, unsigned port) {
+static struct sockaddr_in loopback(unsigned port) {
+  return (struct sockaddr_in){.sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static void open_socket(struct load *load, unsigned from_port, unsigned port) {
   int bytes = SOCKET_BYTES;
-  struct sockaddr_in to = {.sin_family = AF_INET,
-                           .sin_port = htons((uint16_t)port),
-                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in from = loopback(from_port), to = loopback(port);
   load->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   must(load->fd >= 0, strerror(errno));
   setsockopt(load->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   setsockopt(load->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  must(bind(load->fd, (struct sockaddr *)&from, sizeof from) == 0, strerror(errno));
   must(connect(load->fd, (struct sockaddr *)&to, sizeof to) == 0, strerror(errno));
+}
+
+/* The card's keys of the queue pair have its end of them first, and ours stand the other way. */
+static void read_keys(struct load *load) {
+  uint8_t told[2 * HAL_TAG_KEY_BYTES], block[HAL_SECURE_BYTES];
+  must(fread(told, 1, sizeof told, stdin) == sizeof told, "half the keys");
+  memcpy(block, told + HAL_TAG_KEY_BYTES, HAL_TAG_KEY_BYTES);
+  memcpy(block + HAL_TAG_KEY_BYTES, told, HAL_TAG_KEY_BYTES);
+  memcpy(block + sizeof told, &load->client_qp, sizeof load->client_qp);
+  uint32_t place = load->client_qp % HAL_QUEUE_PAIRS;
+  must(tags_secure(&load->tags, place, block, sizeof block) == HAL_DONE, "keys without a place");
+  load->tags.places[place].sent = load->operation;
 }
 
 int main(int count, char **arguments) {
   static struct load load;
-  must(count == 10, "persist|echo PORT COUNT BURST WINDOW PSN OPERATION SLOTS CLIENT-QP");
+  must(count == 11, "WAY FROM PORT COUNT BURST WINDOW PSN OPERATION SLOTS CLIENT-QP");
   load.echoes = strcmp(arguments[1], "echo") == 0;
-  load.count = number(arguments[3]);
-  load.burst = number(arguments[4]);
-  load.window = number(arguments[5]);
-  load.psn = number(arguments[6]);
-  load.operation = number(arguments[7]);
-  load.slots = number(arguments[8]);
-  load.client_qp = number(arguments[9]);
+  load.sends_again = strcmp(arguments[1], "besieged") == 0;
+  load.is_tagged = load.sends_again || strcmp(arguments[1], "tagged") == 0;
+  load.count = number(arguments[4]);
+  load.burst = number(arguments[5]);
+  load.window = number(arguments[6]);
+  load.psn = number(arguments[7]);
+  load.operation = number(arguments[8]);
+  load.slots = number(arguments[9]);
+  load.client_qp = number(arguments[10]);
   must(load.count > 0 && load.burst > 0 && load.slots > 0, "a count of 0");
   must(load.burst <= BURST_MAX && load.window <= WINDOW_MAX, "a burst or window too large");
+  if (load.is_tagged) read_keys(&load);
   load.frame_bytes = (uint32_t)fread(load.frame, 1, sizeof load.frame, stdin);
   must(load.frame_bytes >= PAYLOAD_AT + ICRC_BYTES, "half a frame");
   load.took_ns = calloc(load.count, sizeof *load.took_ns);
   must(load.took_ns != NULL, "no memory");
   lay_out(&load);
-  open_socket(&load, number(arguments[2]));
+  open_socket(&load, number(arguments[2]), number(arguments[3]));
   run(&load);
   return 0;
 }

@@ -19,24 +19,28 @@
 #include <time.h>
 
 #include "card/engine.h"
+#include "card/tags.h"
 #include "memory/memory.h"
 
 enum stage {
   RECEIVE,
   ICRC_IN,
+  TAGS_IN,
   JAVASCRIPT,
   LISTS,
   CHECK_CODE,
   CLEAN,
   FENCE,
+  TAGS_OUT,
   ICRC_OUT,
   SEND,
   IDLE,
   STAGES,
 };
 
-static const char *const NAMES[STAGES] = {"receive", "icrcIn", "javascript", "lists", "checkCode",
-                                          "clean",   "fence",  "icrcOut",    "send",  "idle"};
+static const char *const NAMES[STAGES] = {
+    "receive", "icrcIn", "tagsIn", "javascript", "lists", "checkCode",
+    "clean",   "fence",  "tagsOut", "icrcOut",   "send",  "idle"};
 
 enum { TURNS_MAX = 1 << 17 };
 
@@ -137,6 +141,11 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 WRAP(ICRC_IN, uint32_t, icrc_flags, (const uint8_t *frame, uint32_t length), (frame, length))
 WRAP(ICRC_OUT, bool, icrc_fill, (uint8_t *frame, uint32_t length, uint32_t kind),
      (frame, length, kind))
+WRAP(TAGS_IN, struct tags_verdict, tags_judge,
+     (struct tags *tags, uint8_t *packets, uint32_t frames), (tags, packets, frames))
+WRAP(TAGS_OUT, bool, tags_fill,
+     (struct tags *tags, uint32_t place, uint8_t *frame, uint32_t length),
+     (tags, place, frame, length))
 WRAP(LISTS, uint32_t, machine_run, (struct machine *machine, double count), (machine, count))
 WRAP(CHECK_CODE, int, crypto_shorthash_siphashx24,
      (unsigned char *out, const unsigned char *in, unsigned long long length,

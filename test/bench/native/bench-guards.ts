@@ -11,8 +11,8 @@ import { join } from 'node:path'
 import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
 import { GUARD_MOST } from '../../support/bench/guard-cost.ts'
 import { median } from '../../support/bench/table.ts'
-import { Inside } from '../../support/native/inside.ts'
-import { buildOf } from '../../support/native/rig.ts'
+import { Inside } from '../../support/native/load/inside.ts'
+import { buildOf } from '../../support/native/load/rig.ts'
 
 const ROUNDS = 15
 const CHUNK = 2048

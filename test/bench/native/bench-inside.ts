@@ -18,8 +18,8 @@ import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
 import { ROOT } from '../../../boards/linux/engine.ts'
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import { median } from '../../support/bench/table.ts'
-import { Inside } from '../../support/native/inside.ts'
-import { type Build, buildOf } from '../../support/native/rig.ts'
+import { Inside } from '../../support/native/load/inside.ts'
+import { type Build, buildOf } from '../../support/native/load/rig.ts'
 
 const ROUNDS = 9
 

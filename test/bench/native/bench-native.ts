@@ -2,8 +2,9 @@
  * `npm run bench:native [-- --json] [--seconds N] [--long] [--against CHECKOUT]`: perdured against
  * a C program of the same duty (`boards/linux/bench/duty.c`), in one run: first with a link that
  * costs nothing (bench-inside.ts), then over the same packet path; beside them a plain echo in C,
- * the floor of the path. Between the two stands what a guard costs (bench-guards.ts) and what a
- * trusted doorbell saves (bench-rings.ts), both on perdured alone.
+ * the floor of the path. Between the two stands what a guard costs (bench-guards.ts), what a
+ * trusted doorbell saves (bench-rings.ts), and what tags cost and a flood of forged packets does
+ * (bench-tags.ts), all on perdured alone.
  *
  * Method of the path: a load in C sends records over UDP and checks every acknowledgement. The
  * three servers take turns, round by round, and a ratio is the median over the rounds of that of
@@ -12,7 +13,7 @@
  *
  * `npm run bench:native -- --learn [--install]` measures nothing: a third build of perdured, which
  * notes what it sees, carries out the same loads for a short while and serves the driver a little
- * of everything (`support/native/usage.ts`). What it saw becomes `boards/linux/firmware.profile`,
+ * of everything (`support/native/load/usage.ts`). What it saw becomes `boards/linux/firmware.profile`,
  * by which the build translates from then on.
  *
  * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 a wrong
@@ -30,11 +31,13 @@ import { mergeProfiles } from '../../../boards/linux/profile.ts'
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import { hasHelped } from '../../support/bench/bench-arguments.ts'
 import { median, text } from '../../support/bench/table.ts'
-import { ask, type Counts, type LoadResult, Rig } from '../../support/native/rig.ts'
-import { useCard } from '../../support/native/usage.ts'
+import { ask, buildOf, type Counts, type LoadResult, Rig } from '../../support/native/load/rig.ts'
+import { TaggedRig } from '../../support/native/load/tagged-rig.ts'
+import { useCard } from '../../support/native/load/usage.ts'
 import { benchGuards, guardTable } from './bench-guards.ts'
 import { benchInside, insideTable } from './bench-inside.ts'
 import { benchRings, ringTable, type StagesTold } from './bench-rings.ts'
+import { benchTags, floodTable, tagCostTable } from './bench-tags.ts'
 
 const ROUNDS = 9
 
@@ -195,8 +198,30 @@ async function seenOf(
   await rig.load(0, burst === 1 ? LEARNED.alone : LEARNED.burst, burst, window)
   await useCard(rig.port, seed)
   await rig.close()
+  return textOf(file, programs)
+}
+
+/** What the build that notes it saw left there. */
+function textOf(file: string, programs: BenchPrograms): string {
   if (!existsSync(file)) throw new Trouble(`${programs.perdured} did not say what it saw`)
   return readFileSync(file, 'utf8')
+}
+
+/** The same of a card with peers: records with tags, and a short flood of forged ones. */
+async function seenOfTags(programs: BenchPrograms, folder: string): Promise<string> {
+  const file = join(folder, 'profile')
+  rmSync(file, { force: true })
+  const build = buildOf(programs.perdured, programs.signed.trust)
+  const rig = await TaggedRig.start(programs, build, folder, 64, { AOT_PROFILE: file })
+  const way = 'tagged'
+  await rig.load({ way, records: LEARNED.alone, burst: 1, window: 1 })
+  await rig.load({ way, records: LEARNED.burst, burst: 32, window: 64 })
+  for (const forgery of ['untagged', 'wrong tag'] as const) {
+    const flood = await rig.flood(forgery)
+    await flood.end()
+  }
+  await rig.close()
+  return textOf(file, programs)
 }
 
 /** Writes the profile again, whole or not at all. */
@@ -205,6 +230,7 @@ async function learn(options: RuntimeOptions, folder: string): Promise<void> {
   const texts: string[] = []
   for (let run = 0; run < LEARNED_RUNS; run++) {
     for (const one of CASES) texts.push(await seenOf(programs, folder, one, run + 1))
+    texts.push(await seenOfTags(programs, folder))
   }
   const profile = mergeProfiles(texts)
   const count = profile.split('\n').length - 1
@@ -271,6 +297,7 @@ async function bench(
   const inside = await benchInside(programs, folder, { seconds, against }, say)
   const guards = await benchGuards(programs, folder, seconds, say)
   const rings = await benchRings(programs, folder, say)
+  const tags = await benchTags(programs, folder, seconds, say)
   const rows: Measured[] = []
   const stages: Stages[] = []
   for (const one of CASES) {
@@ -283,17 +310,17 @@ async function bench(
     text(insideTable(inside)),
     text(guardTable(guards)),
     text(ringTable(rings)),
+    text(tagCostTable(tags.costs)),
+    text(floodTable(tags.floods)),
     text(rowsTable(rows)),
     `ns per record\n${text(stagesTable(stages))}`,
   ]
   const out = json
-    ? JSON.stringify({ level: '2of2', inside, guards, rings, rows, stages, heap }, null, 2)
+    ? JSON.stringify({ level: '2of2', inside, guards, rings, tags, rows, stages, heap }, null, 2)
     : [...parts, heapLine(heap)].join('\n\n')
   process.stdout.write(`${out}\n`)
-  return (
-    [...inside, ...guards, ...rings, ...rows].every(({ holds }) => holds) &&
-    heap.heapAfter <= heap.heapBefore * 1.001
-  )
+  const held = [...inside, ...guards, ...rings, ...tags.costs, ...tags.floods, ...rows]
+  return held.every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
 }
 
 const HELP = `Usage: npm run bench:native -- [options]

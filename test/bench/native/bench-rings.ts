@@ -21,7 +21,7 @@ import { PORT_AT, PORT_LINK } from '../../../firmware/board/hal.ts'
 import { PcieDevice } from '../../../host-driver/card/device.ts'
 import { openFilePort } from '../../../host-driver/card/file-port.ts'
 import { median } from '../../support/bench/table.ts'
-import { ask, buildOf, type Counts, startPerdured } from '../../support/native/rig.ts'
+import { ask, buildOf, type Counts, startPerdured } from '../../support/native/load/rig.ts'
 
 const ROUNDS = 5
 const TURNS = 8

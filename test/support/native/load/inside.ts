@@ -3,10 +3,10 @@
  * (`boards/linux/bench/inside.c`): both get their records from memory.
  */
 
-import { createSocket } from 'node:dgram'
+import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
-import { Trouble } from '../../../boards/tools/debian/programs.ts'
+import { Trouble } from '../../../../boards/tools/debian/programs.ts'
 import { type Build, type Running, type Served, SLOTS, startDuty, startPerdured } from './rig.ts'
 
 /** What one run of records took: processor time of the thread per record. */
@@ -27,6 +27,8 @@ const ORDER_WORDS = 6
 export class Inside {
   readonly served: Served
   private readonly running: Running
+  /** One for all orders: a station that moves is not heard for a while. */
+  private readonly socket: Socket = createSocket('udp4')
   private psn: number
   private operation = 1
 
@@ -63,11 +65,9 @@ export class Inside {
     words.forEach((word, i) => {
       order.writeUInt32LE(word, ORDER_HEADER.length + 4 * i)
     })
-    const socket = createSocket('udp4')
-    const answered = once(socket, 'message') as Promise<[Buffer]>
-    socket.send(Buffer.concat([order, frame]), this.running.port, '127.0.0.1')
+    const answered = once(this.socket, 'message') as Promise<[Buffer]>
+    this.socket.send(Buffer.concat([order, frame]), this.running.port, '127.0.0.1')
     const [answer] = await answered
-    socket.close()
     const result = JSON.parse(answer.subarray(ORDER_HEADER.length).toString()) as InsideResult
     if (result.acked !== count) {
       throw new Trouble(
@@ -80,6 +80,7 @@ export class Inside {
   }
 
   close(): Promise<void> {
+    this.socket.close()
     return this.running.close()
   }
 }

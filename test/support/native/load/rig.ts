@@ -3,31 +3,23 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
-import { guardOf } from '../../../boards/software/guard.ts'
-import { Trouble } from '../../../boards/tools/debian/programs.ts'
-import { FAULTS } from '../../../firmware/board/fault.ts'
-import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
-import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
-import * as mad from '../../../firmware/wire/management.ts'
-import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
+import type { BenchPrograms } from '../../../../boards/linux/bench/compile.ts'
+import { guardOf } from '../../../../boards/software/guard.ts'
+import { Trouble } from '../../../../boards/tools/debian/programs.ts'
+import { ADMIN } from '../../sessions/peers.ts'
 import {
-  callOf,
   dataOf,
   type PersistOptions,
   persistFrames,
-  regionOf,
-  sentOf,
   type TestPeer,
   type TestRegion,
-} from '../wire/conversation.ts'
-import { frameOf } from '../wire/frames.ts'
+} from '../../wire/conversation.ts'
+import { Caller } from './caller.ts'
 
 /** Slots of the region that records go to. */
 export const SLOTS = 1024
@@ -36,6 +28,8 @@ const CLIENT_ID = 7
 
 export interface LoadResult {
   readonly records: number
+  /** Those that were sent again. */
+  readonly again: number
   readonly answers: number
   readonly seconds: number
   readonly minNs: number
@@ -43,6 +37,51 @@ export interface LoadResult {
   readonly p90Ns: number
   /** CPU time of the server per record, ns. */
   readonly cpuNs: number
+}
+
+/** How load.c sends: see there. */
+type Way = 'persist' | 'tagged' | 'besieged' | 'echo'
+
+export interface LoadWish {
+  readonly way: Way
+  readonly records: number
+  /** Records that leave at once, and that may wait for their acknowledgement. */
+  readonly burst: number
+  readonly window: number
+}
+
+/** Where a client is with its queue pair: the next record is the first one of a load. */
+export interface Stream {
+  /** UDP port that the card knows it at. */
+  readonly from: number
+  readonly clientQp: number
+  readonly psn: number
+  readonly operation: number
+  /** What the load reads: its frame, behind the keys where there are some. */
+  readonly input: Uint8Array
+}
+
+/** One load on that server. Throws a Trouble with what it said. */
+export async function runLoad(
+  program: string,
+  running: Running,
+  { from, clientQp, psn, operation, input }: Stream,
+  { way, records, burst, window }: LoadWish,
+): Promise<LoadResult> {
+  const numbers = [from, running.port, records, burst, window, psn, operation, SLOTS, clientQp]
+  const child = spawn(program, [way, ...numbers.map(String)])
+  const parts: Buffer[] = []
+  let said = ''
+  child.stdout.on('data', (bytes: Buffer) => parts.push(bytes))
+  child.stderr.on('data', (bytes: Buffer) => {
+    said += bytes.toString()
+  })
+  const before = running.cpuNs()
+  child.stdin.end(input)
+  const [code] = (await once(child, 'close')) as [number | null]
+  const cpuNs = (running.cpuNs() - before) / records
+  if (code !== 0) throw new Trouble(`${way}, burst ${burst}, ${input.length} bytes: ${said}`)
+  return { ...(JSON.parse(Buffer.concat(parts).toString()) as LoadResult), cpuNs }
 }
 
 /** One server and the folder of its files; `close` ends it. */
@@ -84,82 +123,6 @@ async function start(program: string, args: readonly string[], env = {}): Promis
   return new Running(child, Number(line.split(':').at(-1)))
 }
 
-/** Control calls over UDP, one after the other. */
-class Caller {
-  private readonly socket: Socket
-  private readonly port: number
-  private transaction = 0
-
-  constructor(socket: Socket, port: number) {
-    this.socket = socket
-    this.port = port
-  }
-
-  /** Asked again while it is under way: a region is made in slices. */
-  async call(method: number, attribute: number, fill: (body: Uint8Array) => void = () => {}) {
-    for (;;) {
-      const { fault, body } = await this.ask(method, attribute, fill)
-      if (fault === 'PASS') return body
-      if (fault !== 'UNDER_WAY') throw new Trouble(`control call ${attribute}: ${fault}`)
-    }
-  }
-
-  private async ask(method: number, attribute: number, fill: (body: Uint8Array) => void) {
-    const payload = callOf(++this.transaction, method, attribute, fill, 0)
-    const bth = { opcode: UD_SEND_ONLY, destQp: 1 }
-    const frame = frameOf({ bth, deth: { qkey: Q_KEY_GSI, sourceQp: 1 }, payload })
-    const answered = once(this.socket, 'message') as Promise<[Buffer]>
-    this.socket.send(frame, this.port, '127.0.0.1')
-    const [answer] = await answered
-    const header = mad.blankMad()
-    const { payload: body } = sentOf(answer)
-    mad.readMad(header, body, 0)
-    return { fault: FAULTS[header.fault]!.name, body: body.slice(mad.MAD_BODY) }
-  }
-}
-
-/** Makes a region for records of that size, and connects to it. */
-async function provision(
-  port: number,
-  bytes: number,
-): Promise<{ region: TestRegion; qp: TestPeer }> {
-  const socket = createSocket('udp4')
-  try {
-    return await provisionOver(new Caller(socket, port), bytes)
-  } finally {
-    socket.close()
-  }
-}
-
-async function provisionOver(
-  caller: Caller,
-  bytes: number,
-): Promise<{ region: TestRegion; qp: TestPeer }> {
-  await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
-  const region = regionOf(
-    await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
-      body.set(new TextEncoder().encode('records'), mad.REGION_NAME)
-      putU32(body, mad.REGION_SLOTS, SLOTS)
-      putU32(body, mad.REGION_CAPACITY, bytes)
-      body[mad.REGION_COPIES] = 2
-      body[mad.REGION_KIND] = mad.KIND_RECORDS
-    }),
-  )
-  const body = await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
-    putU32(request, mad.CONNECT_CLIENT_QP, CLIENT_QP)
-    putU16(request, mad.CONNECT_PATH_MTU, 4096)
-    putU32(request, mad.CONNECT_CLIENT_ID_LOW, CLIENT_ID)
-  })
-  const qp = {
-    number: u32(body, mad.CONNECT_QP),
-    peer: CLIENT_QP,
-    mtu: u16(body, mad.CONNECT_GRANTED_MTU),
-    psn: u32(body, mad.CONNECT_FIRST_PSN),
-    operation: 0,
-  }
-  return { region, qp }
-}
-
 /** What perdured's console says. */
 export async function ask(path: string, command: string): Promise<Record<string, unknown>> {
   const socket = connect(path)
@@ -198,20 +161,25 @@ export interface Served {
   readonly running: Running
   readonly region: TestRegion
   readonly qp: TestPeer
+  /** UDP port that the card knows this client at. */
+  readonly from: number
   /** A WRITE_PERSIST Only of that client, from which a load makes all others. */
   readonly frame: Uint8Array
   /** The same, with the guard of its data (S1-M1). */
   readonly guarded: Uint8Array
 }
 
-/** Starts it on a new part in that folder; `more` are lines of its configuration. */
-export async function startPerdured(
+/**
+ * Starts it on a new part in that folder, which has room for records of that size; `more` are lines
+ * of its configuration.
+ */
+export async function startBlank(
   { perdured, firmware, trust }: Build,
   folder: string,
   bytes: number,
   more: readonly string[],
   env = {},
-): Promise<Served> {
+): Promise<Running> {
   const config = join(folder, 'perdured.conf')
   const part = join(folder, 'part')
   rmSync(part, { force: true })
@@ -227,15 +195,37 @@ export async function startPerdured(
     '',
   ]
   writeFileSync(config, lines.join('\n'))
-  const running = await start(perdured, ['--config', config], env)
+  return start(perdured, ['--config', config], env)
+}
+
+/** A WRITE_PERSIST Only of that queue pair; its first PSN stays the load's. */
+export function recordOf(
+  qp: TestPeer,
+  region: TestRegion,
+  bytes: number,
+  options: PersistOptions = {},
+): Uint8Array {
+  return persistFrames({ ...qp }, region, 0, dataOf(bytes, 1), options)[0]!
+}
+
+/** Starts it likewise, open, and makes the region and the client. */
+export async function startPerdured(
+  build: Build,
+  folder: string,
+  bytes: number,
+  more: readonly string[],
+  env = {},
+): Promise<Served> {
+  const running = await startBlank(build, folder, bytes, more, env)
   try {
-    const { region, qp } = await provision(running.port, bytes)
-    const data = dataOf(bytes, 1)
-    // Of a copy, so that the first PSN is the load's.
-    const recordOf = (options: PersistOptions): Uint8Array =>
-      persistFrames({ ...qp }, region, 0, data, options)[0]!
-    const guarded = recordOf({ guard: guardOf(data) })
-    return { running, region, qp, frame: recordOf({}), guarded }
+    const caller = new Caller(running.port, ADMIN)
+    await caller.provision(SLOTS, bytes)
+    const pair = { client: CLIENT_ID, clientQp: CLIENT_QP, hasTags: false }
+    const { qp } = await caller.connect(pair)
+    const region = await caller.open()
+    const frame = recordOf(qp, region, bytes)
+    const guarded = recordOf(qp, region, bytes, { guard: guardOf(dataOf(bytes, 1)) })
+    return { running, region, qp, from: caller.from, frame, guarded }
   } catch (error) {
     await running.close()
     throw error
@@ -262,7 +252,7 @@ export class Rig {
   private readonly folder: string
   readonly bytes: number
   readonly servers: { readonly running: Running; psn: number; operation: number }[] = []
-  private frame: Uint8Array = new Uint8Array(0)
+  private served: Served | null = null
 
   constructor(programs: BenchPrograms, folder: string, bytes: number) {
     this.programs = programs
@@ -280,9 +270,9 @@ export class Rig {
     const build = buildOf(perdured, programs.signed.trust)
     const console = `console = unix:${this.console}`
     const served = await startPerdured(build, folder, bytes, [console], env)
-    const { running, qp, frame } = served
+    const { running, qp } = served
     this.add(running, qp)
-    this.frame = frame
+    this.served = served
     if (isAlone) return
     this.add(await startDuty(programs.duty, folder, bytes, served), qp)
     this.add(await start(programs.echo, []), qp)
@@ -300,23 +290,13 @@ export class Rig {
   /** One round of load on server `i`: 0 perdured, 1 the C program, 2 the echo. */
   async load(i: number, records: number, burst: number, window: number): Promise<LoadResult> {
     const server = this.servers[i]!
-    const { psn, operation, running } = server
-    const numbers = [running.port, records, burst, window, psn, operation, SLOTS, CLIENT_QP]
-    const child = spawn(this.programs.load, [i === 2 ? 'echo' : 'persist', ...numbers.map(String)])
-    const parts: Buffer[] = []
-    let said = ''
-    child.stdout.on('data', (bytes: Buffer) => parts.push(bytes))
-    child.stderr.on('data', (bytes: Buffer) => {
-      said += bytes.toString()
-    })
-    const before = running.cpuNs()
-    child.stdin.end(this.frame)
-    const [code] = (await once(child, 'close')) as [number | null]
-    const cpuNs = (running.cpuNs() - before) / records
-    if (code !== 0) throw new Trouble(`server ${i}, ${this.bytes} bytes, burst ${burst}: ${said}`)
-    server.psn = (psn + records) & 0xffffff
+    const { frame, from } = this.served!
+    const stream = { ...server, from, clientQp: CLIENT_QP, input: frame }
+    const wish = { way: i === 2 ? 'echo' : 'persist', records, burst, window } as const
+    const result = await runLoad(this.programs.load, server.running, stream, wish)
+    server.psn = (server.psn + records) & 0xffffff
     server.operation += records
-    return { ...(JSON.parse(Buffer.concat(parts).toString()) as LoadResult), cpuNs }
+    return result
   }
 
   async close(): Promise<void> {

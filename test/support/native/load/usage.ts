@@ -4,8 +4,8 @@
  * know nothing of one another.
  */
 
-import { Random } from '../../../boards/emulator/base/random.ts'
-import { connect, type Dpu, type Region } from '../../../host-driver/index.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { connect, type Dpu, type Region } from '../../../../host-driver/index.ts'
 
 const FORMS = ['replicated', 'carried', 'addressed'] as const
 const LEVELS = ['2of2', '1of2'] as const
