@@ -141,8 +141,6 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 WRAP(ICRC_IN, uint32_t, icrc_flags, (const uint8_t *frame, uint32_t length), (frame, length))
 WRAP(ICRC_OUT, bool, icrc_fill, (uint8_t *frame, uint32_t length, uint32_t kind),
      (frame, length, kind))
-WRAP(TAGS_IN, struct tags_verdict, tags_judge,
-     (struct tags *tags, uint8_t *packets, uint32_t frames), (tags, packets, frames))
 WRAP(TAGS_OUT, bool, tags_fill,
      (struct tags *tags, uint32_t place, uint8_t *frame, uint32_t length),
      (tags, place, frame, length))
@@ -161,6 +159,14 @@ double __wrap_engine_serve(struct engine *engine, uint32_t count, double now_us)
   if (count == 0 && ring_count < TURNS_MAX) rings[ring_count++] = (double)(ticks() - span.begun);
   end(span, JAVASCRIPT);
   return wanted;
+}
+
+void __real_tags_judge(struct tags *tags, uint8_t *packets, uint32_t frames);
+void __wrap_tags_judge(struct tags *tags, uint8_t *packets, uint32_t frames);
+void __wrap_tags_judge(struct tags *tags, uint8_t *packets, uint32_t frames) {
+  struct span span = begin();
+  __real_tags_judge(tags, packets, frames);
+  end(span, TAGS_IN);
 }
 
 void __real_memory_clean(struct memory *memory, uint64_t at, uint64_t length);

@@ -13,7 +13,7 @@ import { noService, PERDURED, ServiceFolder } from '../../support/native/service
 
 const why = noService ?? noMachine
 const name = why === null ? 'a load' : `a load (${why})`
-const PARTS = ['card/tags', 'card/icrc', 'card/crc-table', 'base/poly1305']
+const PARTS = ['card/tags', 'card/icrc', 'card/crc-table']
 const BENCH = '../../../boards/linux/bench'
 const BURST = { burst: 32, window: 64 }
 

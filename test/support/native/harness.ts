@@ -6,7 +6,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
@@ -42,9 +42,9 @@ export function titled(name: string, why: string | null = noCompiler): string {
 }
 
 /**
- * Compiles `harness` of this folder with `parts` of the runtime, paths in `src` without their
- * ending. Returns the program's path; it is gone when the process ends. `more` are flags and
- * libraries.
+ * Compiles `harness`, a path from this folder without its ending, with `parts` of the runtime, paths
+ * in `src` likewise. Returns the program's path; it is gone when the process ends. `more` are flags
+ * and libraries.
  */
 export function compile(
   harness: string,
@@ -69,7 +69,7 @@ function compileWith(
   const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'hal.h'), halHeader())
-  const program = join(folder, harness)
+  const program = join(folder, basename(harness))
   const files = [join(HERE, `${harness}.c`), ...parts.map((part) => join(SOURCES, `${part}.c`))]
   const paths = [`-I${folder}`, `-I${SOURCES}`, ...files, '-o', program]
   run(compiler, [...FLAGS, ...how, ...paths, ...more])
