@@ -21,7 +21,7 @@ export interface Cookies {
   /** Of which cookies are made; null before the first one. */
   secret: Uint8Array | null
   drawnUs: number
-  /** When the second began whose handshakes are counted, and those of sources that showed nothing. */
+  /** When the second began whose handshakes are counted, and those of who showed nothing. */
   sinceUs: number
   unproven: number
   /** Those of each source that brought its cookie. */

@@ -140,7 +140,8 @@ export const ATTRIBUTE_HANDSHAKE = 0x0080
  *   97 who may come u8: 1 whoever reaches the card, 2 its peers, in sessions; 0 an older card
  *  100 its region id u32               104 of it done, bytes u64   112 in all, bytes u64
  *  120 calls and packets of the network that were refused for who sent them, since the start u32
- *  124 of the last one: fault u8; 128 address, 16 bytes, IPv4 as ::ffff:a.b.c.d; 144 seconds ago u32
+ *  124 of the last one: fault u8; 128 address, 16 bytes, IPv4 as ::ffff:a.b.c.d; 144 seconds ago,
+ *      u32
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1

@@ -176,7 +176,7 @@ for (const [machine, isMissing, run] of MACHINES) {
       )
     })
 
-    test('a point past the prime is what it is modulo the prime, and its top bit is no part', () => {
+    test('a point past the prime is taken modulo the prime, and its top bit is no part', () => {
       const { scalar } = AGREEMENTS[0]!
       const points = PAST_PRIME.flatMap(([written, is]) => [
         ...[is, written, changed(is, 31, 0x80), changed(written, 31, 0x80)],

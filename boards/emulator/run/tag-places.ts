@@ -44,8 +44,8 @@ export class TagPlaces {
   }
 
   /**
-   * Whether the frame that came is for a place with tags, and has the right one. Its ICRC was looked
-   * at just now.
+   * Whether the frame that came is for a place with tags, and has the right one. Its ICRC was just
+   * looked at.
    */
   isGood(packets: Uint8Array, at: number, length: number): boolean {
     const number = u24(packets, bthAtOf() + BTH_DEST_QP)

@@ -13,8 +13,8 @@
  *
  * `npm run bench:native -- --learn [--install]` measures nothing: a third build of perdured, which
  * notes what it sees, carries out the same loads for a short while and serves the driver a little
- * of everything (`support/native/load/usage.ts`). What it saw becomes `boards/linux/firmware.profile`,
- * by which the build translates from then on.
+ * of everything (`support/native/load/usage.ts`). What it saw becomes
+ * `boards/linux/firmware.profile`, by which the build translates from then on.
  *
  * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 a wrong
  * command line, or it cannot run here.

@@ -66,7 +66,7 @@ const isUtf8 = (bytes: Uint8Array): boolean => {
   return Buffer.compare(Buffer.from(Buffer.from(bytes).toString()), bytes) === 0
 }
 
-/** What those who have text read of the peers: bytes that are none, and nobody, they do not know. */
+/** What those who have text read of the peers: of bytes that are none, and of nobody, nothing. */
 function expectedPeers(bytes: Uint8Array): Verdict & { readonly code?: PeersFault } {
   try {
     const peers = parsePeers(Buffer.from(bytes).toString(), PATH).map((peer) => {

@@ -110,7 +110,7 @@ describe('a card that asks for a cookie', () => {
     expect(path.nowUs).toBe(0)
   })
 
-  test('R1-S13: and is somebody else, makes the driver send twice what it repeats anyway', async () => {
+  test('R1-S13: and is another one, makes the driver send twice what it repeats', async () => {
     const { path, calls } = over()
     const times = new Map<number, number>()
     path.toCard = (datagram) => {
@@ -150,7 +150,7 @@ describe('an answer in the clear', () => {
     expect(inTheClear(path.sent).every(isHandshake)).toBe(true)
   })
 
-  test('R1-S13: of NO_SESSION ends no session; of another transaction it does nothing', async () => {
+  test('R1-S13: of NO_SESSION ends no session; of another transaction does nothing', async () => {
     const { path, calls } = over()
     await path.until(calls.status())
     const forge = (answer: (datagram: Uint8Array) => Uint8Array): void => {
@@ -203,7 +203,7 @@ describe('an answer in the clear', () => {
     expect((await path.until(calls.status())).state).toBe('blank')
   })
 
-  test("R1-S13: to a handshake, changed in any byte, is none, and the card's own is taken", async () => {
+  test("R1-S13: to a handshake, changed in any byte, is none; the card's is taken", async () => {
     const { path, calls } = over()
     path.toDriver = (answer) => {
       if (!isHandshake(answer)) return [answer]
@@ -220,7 +220,7 @@ describe('an answer in the clear', () => {
 })
 
 describe('a sealed answer', () => {
-  test('R1-S13: of before, of which a byte is another one, or sent back, is not taken', async () => {
+  test('R1-S13: of before, with a byte that is another, or sent back, is not taken', async () => {
     const { path, calls } = over()
     await path.until(calls.status())
     await path.until(calls.format(ID))

@@ -130,7 +130,7 @@ describe('an open card', () => {
 })
 
 describe('keys', () => {
-  test('R31-1: are those that were given at the call, whatever their memory holds later', async () => {
+  test('R31-1: are those that were given at the call, whatever is stored there later', async () => {
     const local = await servedPart()
     const [key, cardKey] = [WRITER.secret.slice(), CARD.public.slice()]
     const coming = connect(local.wire, { seed: nextSeed++, ...QUIET, key, cardKey })

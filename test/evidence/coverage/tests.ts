@@ -27,9 +27,10 @@ const OF_KERNEL =
 const OF_FIRMWARE = `
   acknowledged-gone atomics batch batch-crash-media batch-driver batch-edges batch-hostile
   batch-local batch-queues batch-requester congestion connect connect-active connect-doubt
-  connect-link control control-edges cookies engines evidence-failures flush handshake long-read lost-requests
-  media-errors neighbours noise on-demand on-demand-calls on-demand-host operations operations-forgotten
-  operations-late operations-table ordered ordered-edges part-report pcie-connect persist
+  connect-link control control-edges cookies engines evidence-failures flush handshake long-read
+  lost-requests media-errors neighbours noise on-demand on-demand-calls on-demand-host operations
+  operations-forgotten operations-late operations-table ordered ordered-edges part-report
+  pcie-connect persist
   persist-edges
   placement-agent placement-away placement-chains placement-edges placement-lanes placement-lives
   placement-mixed placement-probe placement-refused placement-restarts queue-control queue-dma

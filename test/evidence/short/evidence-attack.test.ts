@@ -94,7 +94,7 @@ describe('the judges of sessions', () => {
     expect(said).toEqual([])
   })
 
-  test('believe nothing outside of a session, and begin none with an answer that nobody made', () => {
+  test('believe nothing outside of a session, and begin none with an answer nobody made', () => {
     const end = new PeerEnd(keysOfHost(1), cardKey(0), new Random(SEED))
     const { said, blame } = blamed()
     end.hello()

@@ -1,6 +1,6 @@
 /**
- * Floods of first messages (R1-S13): beyond so many in a second they cost the card no curve, and who
- * answers at its address gets in all the same.
+ * Floods of first messages (R1-S13): beyond so many in a second they cost the card no curve, and
+ * who answers at its address gets in all the same.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -109,7 +109,7 @@ describe('many first messages', () => {
     expect(answerTo(one, withCookie(frame, late.cookie)).fault).toBe('PASS')
   })
 
-  test('R1-S13: who floods from his own address has so many of his own, and takes none of others', () => {
+  test('R1-S13: who floods from his own address has so many of his own, and none of others', () => {
     const { card } = closedCard()
     flood(card)
     const flooder = new Guest(card, READER, 7)

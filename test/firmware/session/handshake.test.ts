@@ -93,7 +93,7 @@ describe('a first message', () => {
     expect(sessionsOf(state)).toBe(1)
   })
 
-  test('R1-S13: sent again by others, and after a restart, makes sessions that nobody can use', () => {
+  test('R1-S13: sent again by others, or after a restart, makes sessions of no use', () => {
     const { card, state } = closedCard()
     const guest = new Guest(card, ADMIN)
     const first = guest.firstMessage()
@@ -221,7 +221,7 @@ function randomFrame(guest: Guest, random: Random): Uint8Array {
 }
 
 describe('answers that are kept', () => {
-  test('R1-S13: strangers who begin handshakes push out no answer that a peer may ask for again', () => {
+  test('R1-S13: strangers who begin handshakes push out no answer a peer may ask again', () => {
     const { card, admin } = guests()
     const remove = admin.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
       body.set(Buffer.from('other'), mad.REGION_NAME)
@@ -235,7 +235,7 @@ describe('answers that are kept', () => {
     expect(admin.openAsIs('other').name).toBe('other')
   })
 
-  test('R1-S13: a peer is not answered by what another one was told in the same transaction', () => {
+  test('R1-S13: a peer is not answered by what another was told in the same transaction', () => {
     const { admin, card } = guests()
     const reader = new Guest(card, READER, 11).enter()
     const frame = admin.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {

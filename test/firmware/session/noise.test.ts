@@ -33,7 +33,7 @@ const CARD = pair('4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4
 const CARD_ONCE = pair('bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b')
 const HASH = '0b0f68fb0c27e03ce9b97565995ed4838cc0581b762ef72b062f6a546419fad7'
 
-/** Payload and message: the first two of the handshake, the others under the keys of the session. */
+/** Payload and message: two of the handshake, then those under the keys of the session. */
 const MESSAGES = [
   [
     '4c756477696720766f6e204d69736573',

@@ -242,7 +242,7 @@ function stock(
 }
 
 describe('a stock client', () => {
-  test('R1-S14: has the region that its port publishes, with the rights of the port, and no other', () => {
+  test('R1-S14: has the region that its port publishes, with the rights of it, no other', () => {
     const { card, admin } = guests()
     const regions = ['records', 'other', 'bytes', 'other bytes'].map((name) => admin.openAsIs(name))
     publish(admin, 'bytes')

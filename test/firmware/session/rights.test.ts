@@ -155,7 +155,7 @@ describe('control calls', () => {
     },
   )
 
-  test('R1-S14: no method and no attribute is answered in the clear but STATUS and HANDSHAKE', () => {
+  test('R1-S14: no method or attribute is answered in the clear but STATUS and HANDSHAKE', () => {
     const { card, of } = everybody(IDENTITY)
     const before = card.nvdimm.live.slice()
     for (let attribute = 0; attribute < 0x100; attribute++) {
@@ -170,7 +170,7 @@ describe('control calls', () => {
     expect(firstDifference(card.nvdimm.live, before)).toBe(-1)
   })
 
-  test('R1-S14: STATUS tells a stranger that the card serves its peers, and nothing of the part', () => {
+  test('R1-S14: STATUS tells a stranger that the card serves its peers, not of the part', () => {
     const { card, of } = everybody(IDENTITY)
     const { body } = of.stranger.manage(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
     const told = [...body.keys()].filter((at) => body[at] !== 0)
@@ -183,7 +183,7 @@ describe('control calls', () => {
     expect(card.sent.length).toBe(1)
   })
 
-  test('R1-S14: what is refused in the clear tells nothing: its body is what was asked, or zeros', () => {
+  test('R1-S14: what is refused in the clear tells nothing: its body is as asked, or zeros', () => {
     const { of } = everybody(IDENTITY)
     const pattern: Fill = (body) => body.fill(0x5c)
     for (const [name, attribute] of ATTRIBUTES) {
@@ -459,7 +459,7 @@ function outcome(who: Guest, region: TestRegion, { frames }: Request): string {
 
 describe('requests', () => {
   test.each(REQUESTS)(
-    'R1-S14: $name is done for who has the right to $right, and refused to others, who change nothing',
+    'R1-S14: $name is done for who has the right to $right; others are refused, and change nothing',
     (request) => {
       const { card, admin, writer, reader, other } = guests()
       const region = admin.openAsIs(request.region)

@@ -146,7 +146,7 @@ describe('a sealed call', () => {
     }
   })
 
-  test("R1-S13: far ahead is its own sender's, and what no key has sealed there moves nothing", () => {
+  test("R1-S13: far ahead is its sender's own; what no key has sealed there moves nothing", () => {
     const { card, admin } = entered()
     for (const counter of [2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 52]) {
       expect(said(admin, card.serve(frameAt(admin, counter)))).toBe('PASS')
@@ -246,7 +246,8 @@ describe('a sealed answer', () => {
     const seen = new Set<string>()
     const note = (payload: Uint8Array): void => {
       const at = mad.MAD_BODY + mad.SEALED_SESSION
-      const key = `${payload[mad.MAD_METHOD]! >> 7} ${Buffer.from(payload.subarray(at, at + 12)).toString('hex')}`
+      const direction = payload[mad.MAD_METHOD]! >> 7
+      const key = `${direction} ${Buffer.from(payload.subarray(at, at + 12)).toString('hex')}`
       expect(seen.has(key)).toBe(false)
       seen.add(key)
     }

@@ -32,7 +32,7 @@ function many(card: TestCard, keys: Guest['keys'], count: number): Guest[] {
 }
 
 describe('a table that is full', () => {
-  test('R1-S13: of sessions of one peer gives a place to another peer, the oldest of the former', () => {
+  test('R1-S13: of sessions of one peer gives a place to another, the oldest of the former', () => {
     const { card } = closedCard()
     const crowd = many(card, READER, SESSIONS)
     const writer = new Guest(card, WRITER).enter()

@@ -42,9 +42,9 @@ export function titled(name: string, why: string | null = noCompiler): string {
 }
 
 /**
- * Compiles `harness`, a path from this folder without its ending, with `parts` of the runtime, paths
- * in `src` likewise. Returns the program's path; it is gone when the process ends. `more` are flags
- * and libraries.
+ * Compiles `harness`, a path from this folder without its ending, with `parts` of the runtime,
+ * paths in `src` likewise. Returns the program's path; it is gone when the process ends. `more` are
+ * flags and libraries.
  */
 export function compile(
   harness: string,

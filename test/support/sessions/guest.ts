@@ -163,7 +163,7 @@ export class Guest extends Conversation {
     }
   }
 
-  /** What the card has sealed for us among what it sent, or refused in the clear; null is nothing. */
+  /** What the card has sealed for us among what it sent, or refused in the clear; or null. */
   answerOf(sent: readonly Sent[]): Answer | null {
     for (const { opcode, payload } of sent) {
       if (opcode !== UD_SEND_ONLY) continue

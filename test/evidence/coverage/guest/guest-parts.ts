@@ -121,7 +121,7 @@ module.exports = {
   },
 }`
 
-/** The stream of ChaCha20 from block 0 and a nonce of zeros (RFC 8439 2.3, 2.4): the generator's. */
+/** The generator's stream: ChaCha20 from block 0, a nonce of zeros (RFC 8439 2.3, 2.4). */
 const CRYPTO = `
 var rounds = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15],
   [0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]

@@ -101,7 +101,9 @@ const DATA: readonly Mutant[] = [
     id: 'reader-writes',
     rule: 'R1-S14: who may read a region changes nothing in it',
     file: LOCATE,
-    find: 'if ((rights & CHANGES) !== 0 && ((party.writable >> region!.index) & 1) === 0) return RIGHTS',
+    find:
+      'if ((rights & CHANGES) !== 0 && ((party.writable >> region!.index) & 1) === 0)' +
+      ' return RIGHTS',
     replace: '',
     killer: directed('rights by region'),
   },
@@ -147,7 +149,8 @@ const ATTACKED: readonly Mutant[] = [
     file: 'firmware/core.ts',
     find: '  if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG\n',
     replace:
-      '  if ((flags & TAG_GOOD) !== qp.tagFlag) {\n    qp.expectedPsn = (packet.psn + 1) & 0xffffff\n    return NO_TAG\n  }\n',
+      '  if ((flags & TAG_GOOD) !== qp.tagFlag) {\n' +
+      '    qp.expectedPsn = (packet.psn + 1) & 0xffffff\n    return NO_TAG\n  }\n',
     killer: attacked('calm 5'),
   },
   {

@@ -91,7 +91,7 @@ function bodyOf(frame: Uint8Array): Uint8Array {
   return frame.slice(BTH_AT, frame.length - ICRC_BYTES)
 }
 
-/** What stands in front of BTH in `model`, and that body, with the lengths and sums of the whole. */
+/** What stands in front of BTH in `model`, and that body, with the lengths and sums of both. */
 function framed(model: Uint8Array, body: Uint8Array): Uint8Array {
   const frame = new Uint8Array(BTH_AT + body.length + ICRC_BYTES)
   frame.set(model.subarray(0, BTH_AT))

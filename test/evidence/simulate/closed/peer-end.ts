@@ -1,6 +1,6 @@
 /**
- * The end of a session that a simulated host has, and the operator: the handshake, what is sealed in
- * it, and the tags of its queue pair.
+ * The end of a session that a simulated host has, and the operator: the handshake, what is sealed
+ * in it, and the tags of its queue pair.
  *
  * Invariants:
  * - What is believed came from the card: each answer that opens, and each packet whose tag is good,

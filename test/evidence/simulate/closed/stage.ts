@@ -1,8 +1,8 @@
 /**
- * C13: the worlds of C3 with peers, sessions and tags, and somebody inside the network who reads and
- * writes every frame (attacker.ts). The same judges look on: nothing that he does loses, changes or
- * reads a record, runs a call, or makes a client believe what its card did not say. When he falls
- * silent every operation ends.
+ * C13: the worlds of C3 with peers, sessions and tags, and somebody inside the network who reads
+ * and writes every frame (attacker.ts). The same judges look on: nothing that he does loses,
+ * changes or reads a record, runs a call, or makes a client believe what its card did not say. When
+ * he falls silent every operation ends.
  */
 
 import type { Shard, Size, Stage, Tally } from '../../stage.ts'

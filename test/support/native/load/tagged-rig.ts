@@ -2,8 +2,8 @@
  * perdured with peers, a client with two queue pairs there, one with tags and one without, and
  * somebody who floods the first with what he forged.
  *
- * Invariant: who forges knows the queue pair, its client's addresses and a record of it, and no key.
- * His Ethernet address is his own: what comes in the name of another is dropped at the link.
+ * Invariant: who forges knows the queue pair, its client's addresses and a record of it, and no
+ * key. His Ethernet address is his own: what comes in the name of another is dropped at the link.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
