@@ -40,6 +40,7 @@ import {
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
 } from '../../../firmware/board/limits.ts'
+import { RANDOM_AT, RANDOM_BYTES } from '../../../firmware/board/memory-map.ts'
 import { BACK, IDLE, OUT, PacketView, type Recorded, RUN, SERVE, Tape } from './flight-tape.ts'
 
 /** Branches by number: 0 not taken, 1 taken, 2 on a tape that another process has kept. */
@@ -120,14 +121,41 @@ export class FlightRecorder {
   }
 }
 
+/** A piece of packet memory that others than the firmware write, and not by a command. */
+class Watched {
+  private readonly at: number
+  private readonly words: Int32Array
+  private readonly seen: Int32Array
+
+  constructor({ memory, packets }: EmulatedMachine, at: number, length: number) {
+    this.at = at
+    this.words = new Int32Array(memory, packets.byteOffset + at, length >> 2)
+    this.seen = new Int32Array(length >> 2)
+  }
+
+  look(): void {
+    this.seen.set(this.words)
+  }
+
+  /** Names the bytes of packet memory that have changed since the last look. */
+  changes(tell: (at: number, length: number) => void): void {
+    const { at, words, seen } = this
+    for (let i = 0; i < words.length; i++) {
+      if (words[i] === seen[i]) continue
+      const first = i
+      while (i < words.length && words[i] !== seen[i]) i++
+      tell(at + 4 * first, 4 * (i - first))
+    }
+  }
+}
+
 /** One power-on. */
 class Session {
   private readonly recorder: FlightRecorder
   private readonly machine: EmulatedMachine
   private readonly tape = new Tape()
   private readonly view: PacketView
-  private readonly board: Int32Array
-  private readonly shadow: Int32Array
+  private readonly others: readonly Watched[]
   private hasEnded = false
   private keptCount = 0
   private keptLength = 0
@@ -136,8 +164,10 @@ class Session {
     this.recorder = recorder
     this.machine = machine
     this.view = new PacketView(machine.packets)
-    this.board = new Int32Array(machine.memory, machine.packets.byteOffset, RECEIVED_AT >> 2)
-    this.shadow = new Int32Array(RECEIVED_AT >> 2)
+    this.others = [
+      new Watched(machine, 0, RECEIVED_AT),
+      new Watched(machine, RANDOM_AT, RANDOM_BYTES),
+    ]
   }
 
   get recorded(): Recorded {
@@ -205,7 +235,7 @@ class Session {
       throw error
     } finally {
       recorder.judge(this)
-      this.shadow.set(this.board)
+      this.look()
     }
   }
 
@@ -216,7 +246,7 @@ class Session {
     tape.put(RUN)
     tape.put(count)
     tape.put(view.hashOfList(count))
-    this.shadow.set(this.board)
+    this.look()
     const done = recorder.leave(() => machine.run(count))
     tape.put(done)
     const ran = Math.min(done + 1, count)
@@ -251,17 +281,19 @@ class Session {
     if (at >= 0 && at + length <= packets.length) this.tape.write(packets, at, length)
   }
 
-  /** What the board and the host have written of their own accord: health, registers, doorbells. */
+  /**
+   * What board and host have written of their own accord: health, registers, doorbells, and the
+   * words that a test has the generator draw.
+   */
   private tellBoard(): void {
     if (this.hasEnded) return
-    const { board, shadow } = this
-    for (let i = 0; i < board.length; i++) {
-      if (board[i] === shadow[i]) continue
-      const first = i
-      while (i < board.length && board[i] !== shadow[i]) i++
-      this.tell(4 * first, 4 * (i - first))
-    }
-    shadow.set(board)
+    for (const watched of this.others) watched.changes((at, length) => this.tell(at, length))
+    this.look()
+  }
+
+  /** What others than the firmware write is what changes from here on. */
+  private look(): void {
+    for (const watched of this.others) watched.look()
   }
 
   private tellFrames(count: number): void {
