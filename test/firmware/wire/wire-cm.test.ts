@@ -4,6 +4,13 @@
 
 import { describe, expect, test } from 'vitest'
 import {
+  BSETH_BYTES,
+  blankBseth,
+  clearBseth,
+  readBseth,
+  writeBseth,
+} from '../../../firmware/wire/block-size.ts'
+import {
   blankCapability,
   blankGeometry,
   readCapability,
@@ -325,6 +332,38 @@ describe('the capability block', () => {
     writeCapability(bytes, 0, { ...blankCapability(), clientLow: 5 })
     for (let length = 0; length < 56; length++) {
       expect(readCapability(blankCapability(), bytes, 0, length)).toBe(false)
+    }
+  })
+})
+
+describe('a record of a header', () => {
+  /** Every byte another one than its neighbours, none of them 0. */
+  const body = Uint8Array.from({ length: cm.CM_BYTES }, (_, i) => 1 + ((i * 37) % 255))
+
+  test('of a message is written whole: read again, each of its fields is the same', () => {
+    const out = new Uint8Array(cm.CM_BYTES)
+    const req = read(cm.blankReq(), cm.readReq)(body) as cm.CmReq
+    cm.writeReq(out, cm.CM_BODY, req)
+    expect(read(cm.blankReq(), cm.readReq)(out)).toEqual(req)
+    const rep = read(cm.blankRep(), cm.readRep)(body) as cm.CmRep
+    cm.writeRep(out.fill(0), cm.CM_BODY, rep)
+    expect(read(cm.blankRep(), cm.readRep)(out)).toEqual(rep)
+    const rej = read(cm.blankRej(), cm.readRej)(body) as cm.CmRej
+    cm.writeRej(out.fill(0), cm.CM_BODY, rej)
+    expect(read(cm.blankRej(), cm.readRej)(out)).toEqual(rej)
+  })
+
+  test('that nobody filled in says nothing', () => {
+    const block = unwritten(56)
+    writeCapability(block, 0, blankCapability())
+    expect(hexOf(block)).toBe(`4e564450010e${'00'.repeat(50)}`)
+    const sizes = blankBseth()
+    const out = unwritten(BSETH_BYTES)
+    for (const byte of [0, 0xff]) {
+      readBseth(sizes, new Uint8Array(BSETH_BYTES).fill(byte), 0)
+      clearBseth(sizes)
+      writeBseth(out, 0, sizes)
+      expect(hexOf(out)).toBe(`14${'00'.repeat(15)}`)
     }
   })
 })
