@@ -25,34 +25,40 @@ export function createCookies(): Cookies {
 }
 
 /**
- * May the first message of that source, which brings the cookie at `at` or zeros, come to the
- * curve? Otherwise a cookie is to be asked for.
+ * Must the source of a first message, which brings the cookie at `at` or zeros, be asked for its
+ * cookie? Then the cookie is at `to`, and zeros behind it, to the end of the body.
  */
-export function mayShake(state: BoardState & SessionState, source: string, at: number): boolean {
-  const { cookies } = state.sessions
-  const { nowUs } = state.connections
+export function asksForCookie(
+  state: BoardState & SessionState,
+  source: string,
+  at: number,
+  to: number,
+): boolean {
+  const { bytes, sessions } = state
+  if (isUnasked(sessions.cookies, state.connections.nowUs)) return false
+  const cookie = cookieOf(state, source)
+  if (isCookie(bytes, at, cookie) && hasShare(sessions.cookies, source)) return false
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  bytes.set(cookie, to)
+  return true
+}
+
+/** Takes one handshake of those that are asked for nothing in this second. */
+function isUnasked(cookies: Cookies, nowUs: number): boolean {
   if (nowUs - cookies.sinceUs >= SECOND_US) {
     cookies.sinceUs = nowUs
     cookies.unproven = 0
     cookies.proven.length = 0
   }
-  if (cookies.unproven < HANDSHAKES_UNPROVEN) {
-    cookies.unproven += 1
-    return true
-  }
-  return isCookieOf(state, source, at) && hasShare(cookies, source)
+  if (cookies.unproven === HANDSHAKES_UNPROVEN) return false
+  cookies.unproven += 1
+  return true
 }
 
-/** Puts the cookie of that source at `to`, and zeros behind it, to the end of the body. */
-export function writeCookie(state: BoardState & SessionState, source: string, to: number): void {
-  state.bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
-  state.bytes.set(cookieOf(state, source), to)
-}
-
-function isCookieOf(state: BoardState & SessionState, source: string, at: number): boolean {
-  const cookie = cookieOf(state, source)
+/** Compares in a time that tells nothing of where they differ. */
+function isCookie(bytes: Uint8Array, at: number, cookie: Uint8Array): boolean {
   let differs = 0
-  for (let i = 0; i < cookie.length; i++) differs |= cookie[i]! ^ state.bytes[at + i]!
+  for (let i = 0; i < cookie.length; i++) differs |= cookie[i]! ^ bytes[at + i]!
   return differs === 0
 }
 

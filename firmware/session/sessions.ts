@@ -30,7 +30,7 @@ import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Session, SessionState, Sessions } from './context.ts'
-import { createCookies, mayShake, writeCookie } from './cookies.ts'
+import { asksForCookie, createCookies } from './cookies.ts'
 import {
   FIRST_BYTES,
   type Handshake,
@@ -89,10 +89,7 @@ export function answerHandshake(
   const { sessions, bytes } = state
   const { primitives, own } = sessions
   if (own === null) return OPEN_CARD
-  if (!mayShake(state, source, at + mad.HANDSHAKE_COOKIE)) {
-    writeCookie(state, source, to)
-    return COOKIE
-  }
+  if (asksForCookie(state, source, at + mad.HANDSHAKE_COOKIE, to)) return COOKIE
   const handshake = responder(primitives, own, NO_PAIR, PROLOGUE)
   const message = bytes.slice(at, at + FIRST_BYTES)
   if (readSender(handshake, message) === null) return HANDSHAKE

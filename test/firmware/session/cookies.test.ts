@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { AGREE } from '../../../firmware/board/hal.ts'
+import { AGREE, HASH } from '../../../firmware/board/hal.ts'
 import {
   COOKIE_US,
   HANDSHAKES_PROVEN,
@@ -66,10 +66,11 @@ describe('many first messages', () => {
     expect(new Guest(card, WRITER).shake()).toBe('PASS')
   })
 
-  test('R1-S13: beyond them none comes to the curve, with a wrong cookie or none', () => {
+  test('R1-S13: beyond them each costs a hash and no curve, with a wrong cookie or none', () => {
     const { card } = closedCard()
     flood(card)
     expect(runs(card, AGREE, () => flood(card, 500))).toBe(0)
+    expect(runs(card, HASH, () => flood(card, 500))).toBe(500)
     const guest = new Guest(card, WRITER)
     const { frame } = guest.firstMessage()
     const { cookie } = answerTo(guest, frame)
