@@ -202,17 +202,12 @@ export class SealedWay implements DatagramWay {
       return
     }
     const from = mad.MAD_BODY
-    // A forged answer must not spoil the handshake that the card's own one ends.
-    const handshake = { ...trial.handshake }
-    const payload = readSecond(
-      handshake,
-      datagram.subarray(from, from + mad.HANDSHAKE_SECOND_BYTES),
-    )
-    if (payload === null) return
+    const second = datagram.subarray(from, from + mad.HANDSHAKE_SECOND_BYTES)
+    const seal = sealOf(trial.handshake, second)
+    if (seal === null) return
     this.trial = null
     this.refused = PASS
     this.before = this.session
-    const seal = createSeal(u32(payload, mad.HANDSHAKE_SESSION), split(handshake, true))
     const session = { ...seal, sinceUs: this.now() }
     this.session = session
     for (const asked of [...this.waiting.values()]) this.seal(session, asked)
@@ -243,6 +238,18 @@ export class SealedWay implements DatagramWay {
       this.onDatagram?.(answer, 0, answer.length)
     }
   }
+}
+
+/**
+ * What the second message of a handshake makes at the end that began it; null where the card has
+ * not made that message. The handshake stays as it was: what is forged must not spoil the one that
+ * the card's own message ends.
+ */
+export function sealOf(handshake: Handshake, second: Uint8Array): Seal | null {
+  const copy = { ...handshake }
+  const payload = readSecond(copy, second)
+  if (payload === null) return null
+  return createSeal(u32(payload, mad.HANDSHAKE_SESSION), split(copy, true))
 }
 
 function isSameTransaction(a: Uint8Array, b: Uint8Array): boolean {

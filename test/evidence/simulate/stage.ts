@@ -32,7 +32,7 @@ const SEED_SECONDS = 0.045
 const TOLD_MOST = 2
 
 /** Seeds of a run, all of them different: those of shard k begin here. */
-export function seedOf(seed: number, shard: number, i: number): number {
+function seedOf(seed: number, shard: number, i: number): number {
   return (Math.imul(seed, 0x9e3779b1) + shard * 1_000 + i) >>> 0
 }
 
@@ -85,23 +85,34 @@ async function playOne(shard: string, seed: number, world: World, isTold: boolea
   return tallyOf(played, [await describe(shard, seed, script, violation)])
 }
 
-async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
-  const seeds = Number(shard.options.seeds)
-  const place = Number(shard.options.place)
-  let total = NOTHING
-  const told = (): boolean => total.described.length < TOLD_MOST
-  if (place === 0) {
-    for (const { seed, world } of REGRESSIONS) {
-      total = addTally(total, await playOne(shard.name, seed, world, told()))
-    }
-  }
+/** Plays one seed; of what is told the script is made short. */
+export type PlayOne = (shard: string, seed: number, world: World, isTold: boolean) => Promise<Tally>
+
+/** Plays the seeds of a shard, world by world, behind what `total` has. */
+export async function playSeeds(
+  { name, seed, options }: Shard,
+  progress: (share: number) => void,
+  playOne: PlayOne,
+  total: Tally = NOTHING,
+): Promise<Tally> {
+  const seeds = Number(options.seeds)
+  let sum = total
   for (let i = 0; i < seeds; i++) {
-    const seed = seedOf(shard.seed, place, i)
+    const own = seedOf(seed, Number(options.place), i)
     const world = WORLDS[i % WORLDS.length]!
-    total = addTally(total, await playOne(shard.name, seed, world, told()))
+    sum = addTally(sum, await playOne(name, own, world, sum.described.length < TOLD_MOST))
     progress((i + 1) / seeds)
   }
-  return total
+  return sum
+}
+
+async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
+  let total = NOTHING
+  for (const { seed, world } of shard.options.place === 0 ? REGRESSIONS : []) {
+    const isTold = total.described.length < TOLD_MOST
+    total = addTally(total, await playOne(shard.name, seed, world, isTold))
+  }
+  return playSeeds(shard, progress, playOne, total)
 }
 
 /** Cells without which a run has not seen what it is for. */

@@ -16,22 +16,20 @@ import {
   initiator,
   type KeyPair,
   keyPairOf,
-  readSecond,
-  split,
   writeFirst,
 } from '../../../firmware/session/noise.ts'
 import {
   clientTag,
-  createSeal,
   openDatagram,
   PROLOGUE,
   type Seal,
   sealDatagram,
 } from '../../../firmware/session/sealed.ts'
-import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
+import { putU32 } from '../../../firmware/wire/bytes.ts'
 import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
+import { sealOf } from '../../../host-driver/control/sealed-way.ts'
 import { Conversation, type Sent, type TestCard } from '../cards/test-card.ts'
 import { sentBy } from '../peers/strangers.ts'
 import { writeIcrc } from '../wire/frames.ts'
@@ -123,11 +121,9 @@ export class Guest extends Conversation {
     const answer = clearAnswer(sent)
     if (answer === null) return 'UNANSWERED'
     if (answer.fault !== 'PASS') return answer.fault
-    // The same first message may be answered once more.
-    const copy = { ...handshake }
-    const payload = readSecond(copy, answer.body.slice(0, mad.HANDSHAKE_SECOND_BYTES))
-    if (payload === null) return 'FORGED'
-    this.seal = createSeal(u32(payload, mad.HANDSHAKE_SESSION), split(copy, true))
+    const seal = sealOf(handshake, answer.body.slice(0, mad.HANDSHAKE_SECOND_BYTES))
+    if (seal === null) return 'FORGED'
+    this.seal = seal
     return 'PASS'
   }
 

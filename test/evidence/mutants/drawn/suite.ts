@@ -33,7 +33,8 @@ const NAMES = `
 export const SUITE: readonly string[] = testFiles(NAMES)
 
 /** For the mutants of headers that the suite draws. */
-const OF_HEADERS =
-  'announce icrc neighbours responder tagged-pairs wire wire-cm wire-hostile wire-print wire-vectors'
+const OF_HEADERS = `
+  announce icrc neighbours responder tagged-pairs wire wire-cm wire-hostile wire-print wire-vectors
+`
 
 export const SUITE_OF_CUT: readonly string[] = testFiles(OF_HEADERS)

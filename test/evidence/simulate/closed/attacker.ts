@@ -58,6 +58,9 @@ const STATUS = 18
 const LAST_PSN = 25
 const PAETH_END = 48
 const CALL_AT = 20
+/** Faults of sessions stand beside each other, from OPEN_CARD to COOKIE. */
+const SESSION_FAULT = 114
+const SESSION_FAULTS = 8
 const METHOD = CALL_AT + 3
 const ATTRIBUTE = CALL_AT + 16
 const VERSION = CALL_AT + 28
@@ -312,7 +315,7 @@ export class Attacker implements Intruder {
     const body = bodyOf(frame)
     body[METHOD] = ANSWER
     body[VERSION] = 1
-    body[FAULT] = 114 + this.random.below(7)
+    body[FAULT] = SESSION_FAULT + this.random.below(SESSION_FAULTS)
     return framed(frame, body)
   }
 

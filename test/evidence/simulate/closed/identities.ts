@@ -5,21 +5,18 @@
 
 import * as primitives from '../../../../boards/software/noise-primitives.ts'
 import type { Identity, Peer } from '../../../../firmware/board/hal.ts'
-import { type KeyPair, keyPairOf } from '../../../../firmware/session/noise.ts'
+import type { KeyPair } from '../../../../firmware/session/noise.ts'
 import { clientTag } from '../../../../firmware/session/sealed.ts'
+import { keyPair, peer } from '../../../support/sessions/peers.ts'
 
 const CARDS_MOST = 2
 const HOSTS_MOST = 3
 /** Every region that a world may have. */
 const REGIONS = ['records', 'bytes', 'bypass', 'through']
 
-function pairOf(number: number): KeyPair {
-  return keyPairOf(primitives, new Uint8Array(32).fill(number))
-}
-
-export const OPERATOR_KEYS: KeyPair = pairOf(1)
-const CARD_KEYS = Array.from({ length: CARDS_MOST }, (_, card) => pairOf(0x10 + card))
-const HOST_KEYS = Array.from({ length: HOSTS_MOST }, (_, host) => pairOf(0x20 + host))
+export const OPERATOR_KEYS: KeyPair = keyPair(1)
+const CARD_KEYS = Array.from({ length: CARDS_MOST }, (_, card) => keyPair(0x10 + card))
+const HOST_KEYS = Array.from({ length: HOSTS_MOST }, (_, host) => keyPair(0x20 + host))
 
 /** The key pair of host 1 and on. */
 export function keysOfHost(host: number): KeyPair {
@@ -35,13 +32,9 @@ export function cardKey(card: number): Uint8Array {
   return CARD_KEYS[card]!.public
 }
 
-function peerOf(name: string, keys: KeyPair, rights: Partial<Peer>): Peer {
-  return { key: [...keys.public], name, admin: false, read: [], write: [], ...rights }
-}
-
 const PEERS: readonly Peer[] = [
-  peerOf('operator', OPERATOR_KEYS, { admin: true }),
-  ...HOST_KEYS.map((keys, i) => peerOf(`host ${i + 1}`, keys, { write: REGIONS })),
+  peer('operator', OPERATOR_KEYS, { admin: true }),
+  ...HOST_KEYS.map((keys, i) => peer(`host ${i + 1}`, keys, { write: REGIONS })),
 ]
 
 const IDENTITIES: readonly Identity[] = CARD_KEYS.map(({ secret }) => ({

@@ -16,17 +16,15 @@ import {
   initiator,
   type KeyPair,
   keyPairOf,
-  readSecond,
-  split,
   writeFirst,
 } from '../../../../firmware/session/noise.ts'
 import {
-  createSeal,
   openDatagram,
   PROLOGUE,
   type Seal,
   sealDatagram,
 } from '../../../../firmware/session/sealed.ts'
+import { sealOf } from '../../../../host-driver/control/sealed-way.ts'
 import { tagged } from '../../../support/sessions/tagged.ts'
 import { DATAGRAM, get16, get32, seal } from '../frames.ts'
 
@@ -38,7 +36,7 @@ const SEALED = 2
 const HANDSHAKE = 0x80
 const ATTRIBUTE_AT = CALL_AT + 16
 const FAULT_AT = CALL_AT + 29
-/** Second message of the handshake, and where its payload names the session. */
+/** Second message of the handshake. */
 const SECOND_BYTES = 60
 const KEY_BYTES = 32
 /** A first message, the cookie behind it, and the refusal that asks for one. */
@@ -188,11 +186,9 @@ export class PeerEnd {
   }
 
   private begin(frame: Uint8Array): void {
-    // An answer that was changed leaves the handshake as it was.
-    const handshake = { ...this.handshake! }
-    const payload = readSecond(handshake, frame.slice(BODY_AT, BODY_AT + SECOND_BYTES))
-    if (payload === null) return
-    this.session = createSeal(get32(payload, 0), split(handshake, true))
+    const session = sealOf(this.handshake!, frame.slice(BODY_AT, BODY_AT + SECOND_BYTES))
+    if (session === null) return
+    this.session = session
     this.message = null
   }
 }

@@ -6,10 +6,9 @@
  */
 
 import type { Shard, Size, Stage, Tally } from '../../stage.ts'
-import { addTally, NOTHING } from '../../stage.ts'
 import { playScript } from '../play.ts'
-import { attackedScript, scriptOf, WORLDS } from '../shape.ts'
-import { describe, SIMULATE, seedOf, tallyOf } from '../stage.ts'
+import { attackedScript, scriptOf } from '../shape.ts'
+import { describe, type PlayOne, playSeeds, SIMULATE, tallyOf } from '../stage.ts'
 import { ATTACKS } from './attacker.ts'
 
 interface Plan {
@@ -22,37 +21,28 @@ interface Plan {
 /** Every shard has seeds of every world. */
 const PLANS: Readonly<Record<Size, Plan>> = {
   cut: { shards: 1, seedsEach: 10, steps: 50 },
-  ci: { shards: 18, seedsEach: 10, steps: 240 },
+  ci: { shards: 20, seedsEach: 10, steps: 240 },
   nightly: { shards: 1_800, seedsEach: 10, steps: 240 },
 }
 
 /** Seconds of CPU that a step takes, about: nearly all of it for the curves of handshakes. */
 const STEP_SECONDS = 0.01
-/** Violations of a shard that are made short, and told. */
-const TOLD_MOST = 2
 
-async function playOne(shard: Shard, i: number, isTold: boolean): Promise<Tally> {
-  const { seed, name, options } = shard
-  const own = seedOf(seed, Number(options.place), i)
-  const world = WORLDS[i % WORLDS.length]!
-  const script = attackedScript(scriptOf(own, Number(options.steps), world))
-  const played = await playScript(script, own)
+async function playOne(steps: number, ...of: Parameters<PlayOne>): Promise<Tally> {
+  const [shard, seed, world, isTold] = of
+  const script = attackedScript(scriptOf(seed, steps, world))
+  const played = await playScript(script, seed)
   const [violation] = played.violations
   const described =
-    violation === undefined || !isTold ? [] : [await describe(name, own, script, violation)]
+    violation === undefined || !isTold ? [] : [await describe(shard, seed, script, violation)]
   const tally = tallyOf(played, described)
   const attacks = ATTACKS.reduce((sum, attack) => sum + (played.counts[attack] ?? 0), 0)
   return { ...tally, distinct: 1, more: { ...tally.more, attacks } }
 }
 
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
-  const seeds = Number(shard.options.seeds)
-  let total = NOTHING
-  for (let i = 0; i < seeds; i++) {
-    total = addTally(total, await playOne(shard, i, total.described.length < TOLD_MOST))
-    progress((i + 1) / seeds)
-  }
-  return total
+  const steps = Number(shard.options.steps)
+  return playSeeds(shard, progress, (...of) => playOne(steps, ...of))
 }
 
 export const ATTACK: Stage = {
