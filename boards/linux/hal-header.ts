@@ -23,9 +23,19 @@ import {
 } from '../../firmware/board/limits.ts'
 import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
 import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
+import {
+  ATTRIBUTE_CONNECT,
+  MAD_ATTRIBUTE,
+  MAD_BODY,
+  MAD_CLASS,
+  MAD_FAULT,
+  MAD_VERSION,
+  SEALED_VERSION,
+} from '../../firmware/wire/management.ts'
 import { TAG_KEY_BYTES, TAG_WINDOW, TRAILER_BYTES, TRAILER_TAG } from '../../firmware/wire/tag.ts'
 
 const LIMITS: Readonly<Record<string, number>> = {
+  ATTRIBUTE_CONNECT,
   BURST_FRAMES,
   COMMANDS_MAX,
   DOORBELLS,
@@ -36,12 +46,18 @@ const LIMITS: Readonly<Record<string, number>> = {
   HEADER_PAGE_BYTES,
   HOST_PIECES,
   LINE_BYTES,
+  MAD_ATTRIBUTE,
+  MAD_BODY,
+  MAD_CLASS,
+  MAD_FAULT,
+  MAD_VERSION,
   MEMORY_BYTES,
   PAGE_BYTES,
   PEER_REGIONS,
   PEERS,
   REGION_NAME_BYTES,
   QUEUE_PAIRS,
+  SEALED_VERSION,
   TAG_KEY_BYTES,
   TAG_WINDOW,
   TRAILER_BYTES,

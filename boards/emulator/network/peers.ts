@@ -1,5 +1,5 @@
 /**
- * Whose an Ethernet address is: the same rules as `boards/linux/src/link/peers.c`.
+ * Whose an Ethernet address is: the same rules as `boards/linux/src/link/known/peers.c`.
  *
  * Invariants:
  * - An address belongs to the endpoint from which it was first heard, until it was not heard from

@@ -32,6 +32,7 @@ interface Counters {
   readonly receiveDropped: number
   readonly receiveClaimed: number
   readonly sendDropped: number
+  readonly floods: number
 }
 
 async function countersOf(harness: Harness): Promise<Counters> {
@@ -247,6 +248,7 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
         receiveDropped: dropped,
         receiveClaimed: 0,
         sendDropped: 0,
+        floods: 0,
       })
       peer.socket.close()
       expect(await harness.end()).toBe(0)

@@ -12,6 +12,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { isThere, run } from '../../../boards/tools/debian/programs.ts'
 import { FRAME_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import { Runtime } from '../../support/board/runtime.ts'
+import { Besieged, frameOf as packetOf } from '../../support/native/floods.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from '../../support/native/harness.ts'
 import { noService, PERDURED, ServiceFolder } from '../../support/native/service.ts'
 
@@ -170,6 +171,26 @@ describe.skipIf(why !== null)(titled('packet', why), () => {
     await send(frameOf(60, 103, other))
     await hears(5)
     expect(heard[4]!.equals(echoOf(frameOf(60, 103), other))).toBe(true)
+  })
+
+  test.each([
+    ['IPv4', {}],
+    ['IPv6', { isIpv6: true }],
+    ['IPv4 with a VLAN tag', { isVlan: true }],
+  ])('R1-S13: a flood of packets of %s keeps strangers out, and no client', async (_, options) => {
+    const card = await Besieged.of(echo)
+    // What is sent comes through the relay: so much has arrived when it is over.
+    const through = async (frame: Uint8Array, count: number): Promise<void> => {
+      const before = arrived()
+      for (let left = count; left > 0; left--) await send(frame)
+      while (arrived() < before + count) await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    const [client, stranger] = [7, 9].map((host) => ({ ...options, host, isIgnored: host === 9 }))
+    expect(await card.let(through, packetOf(client), 1)).toBeGreaterThanOrEqual(1)
+    await card.flood(through, packetOf(stranger))
+    expect((await card.counters()).floods).toBe(1)
+    expect(await card.let(through, packetOf(stranger), 320)).toBeLessThan(160)
+    expect(await card.let(through, packetOf(client), 320)).toBeGreaterThanOrEqual(320)
   })
 
   test('serves bursts in order, however they come', async () => {

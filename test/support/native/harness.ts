@@ -29,7 +29,14 @@ export const LINK_PARTS: readonly string[] = [
     'link/link-udp',
     'link/datagrams',
   ],
-  ...['link/clock', 'link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault'],
+  ...[
+    'link/clock',
+    'link/known/peers',
+    'link/known/strangers',
+    'link/endpoint',
+    'link/unix-socket',
+    'service/fault',
+  ],
   ...['card/icrc', 'card/crc32c', 'card/crc-table'],
 ]
 

@@ -10,7 +10,8 @@
  *
  * The echo takes lines on stdin: "pause" and "resume", "step" (one burst), "send LENGTH COUNT"
  * (broadcasts that it makes itself), "listen MAC", "later SECONDS" (so much time has passed),
- * "counters". It answers each with a line, and ends with stdin.
+ * "freeze" (no other time passes), "ignore BYTE" (frames whose last byte is that are not sent
+ * back), "counters". It answers each with a line, and ends with stdin.
  */
 
 #include <poll.h>
@@ -24,7 +25,7 @@
 #include "hal.h"
 #include "link/clock.h"
 #include "link/links.h"
-#include "link/peers.h"
+#include "link/known/peers.h"
 
 static void must(bool holds, const char *what) {
   if (holds) return;
@@ -131,6 +132,8 @@ static void check_untouched(void) {
   }
 }
 
+static unsigned ignored = 256;
+
 static void echo_burst(struct links *links) {
   int count = links_receive(links, packets);
   must(count >= 0 && count <= HAL_BURST_FRAMES, "no burst has so many");
@@ -139,6 +142,7 @@ static void echo_burst(struct links *links) {
     memcpy(told, packets + HAL_RECEIVED_AT + i * (int)sizeof told, sizeof told);
     must(told[0] >= 14 && told[0] <= HAL_FRAME_BYTES_MAX, "a length that no frame has");
     must(told[1] == icrc_flags(place(i), told[0]), "flags of another frame");
+    if (place(i)[told[0] - 1] == ignored) continue;
     uint8_t *frame = packets + HAL_TRANSMIT_AT + HAL_FRAME_OFFSET_BYTES;
     memcpy(frame, place(i), told[0]);
     memcpy(frame, place(i) + 6, 6);
@@ -163,17 +167,19 @@ static void send_broadcasts(struct links *links, uint32_t length, unsigned count
 static void tell_counters(const struct links *links) {
   const struct link_counters sum = links_sum(links), *c = &sum;
   printf("{\"received\":%llu,\"receivedBytes\":%llu,\"sent\":%llu,\"sentBytes\":%llu,"
-         "\"receiveDropped\":%llu,\"receiveClaimed\":%llu,\"sendDropped\":%llu}\n",
+         "\"receiveDropped\":%llu,\"receiveClaimed\":%llu,\"sendDropped\":%llu,\"floods\":%llu}\n",
          (unsigned long long)c->received, (unsigned long long)c->received_bytes,
          (unsigned long long)c->sent, (unsigned long long)c->sent_bytes,
          (unsigned long long)c->receive_dropped, (unsigned long long)c->receive_claimed,
-         (unsigned long long)c->send_dropped);
+         (unsigned long long)c->send_dropped, (unsigned long long)c->floods);
 }
 
 static uint64_t (*real_us)(void);
-static uint64_t skipped_us;
+static uint64_t skipped_us, frozen_us;
 
-static uint64_t later_us(void) { return real_us() + skipped_us; }
+static uint64_t later_us(void) {
+  return (frozen_us != 0 ? frozen_us : real_us()) + skipped_us;
+}
 
 /* Carries out one line; returns whether it goes on to take frames. */
 static bool obey(struct links *links, const char *line, bool takes) {
@@ -185,6 +191,8 @@ static bool obey(struct links *links, const char *line, bool takes) {
     return takes;
   }
   if (sscanf(line, "send %u %u", &length, &count) == 2) send_broadcasts(links, length, count);
+  sscanf(line, "ignore %u", &ignored);
+  if (strcmp(line, "freeze\n") == 0) frozen_us = real_us();
   if (sscanf(line, "later %u", &seconds) == 1) skipped_us += seconds * UINT64_C(1000000);
   if (sscanf(line, "listen %hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3],
              &mac[4], &mac[5]) == 6) {

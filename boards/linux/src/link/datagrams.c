@@ -102,8 +102,8 @@ int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
     message->msg_controllen = CONTROL_BYTES;
     d->from[i].length = message->msg_namelen;
     message->msg_namelen = sizeof d->from[i].address;
-    bool has_header = length >= ETHERNET_HEADER_BYTES;
-    bool is_claimed = has_header && heard != NULL && !heard(whom, frame, &d->from[i]);
+    uint32_t there = length < HAL_FRAME_BYTES_MAX ? length : HAL_FRAME_BYTES_MAX;
+    bool is_claimed = heard != NULL && !heard(whom, frame, there, &d->from[i]);
     if (is_claimed) link->counters.receive_claimed++;
     if (!fits || is_claimed) {
       link->counters.receive_dropped++;

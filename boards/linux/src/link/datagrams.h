@@ -37,9 +37,10 @@ struct datagrams {
 /* Binds a socket to `own`, and writes the port there that the system chose for a port of 0. */
 bool datagrams_open(struct datagrams *datagrams, struct endpoint *own, struct fault *fault);
 
-/* Told of every frame that has a header, and from whom it came, before it is handed on. False: it
- * claims an address of another, and is dropped. */
-typedef bool datagrams_heard(void *whom, uint8_t *frame, const struct endpoint *from);
+/* Told of every datagram, the bytes of it that are there, and from whom it came, before it is
+ * handed on. False: it claims an address of another, and is dropped. */
+typedef bool datagrams_heard(void *whom, uint8_t *frame, uint32_t length,
+                             const struct endpoint *from);
 
 int datagrams_receive(struct datagrams *datagrams, struct link *link, uint8_t *packets,
                       datagrams_heard *heard, void *whom);

@@ -29,7 +29,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/clock.h"
 #include "link/link-kinds.h"
+#include "link/known/strangers.h"
 
 enum {
   SLOT_BYTES = 4384, /* a frame, and at most 94 bytes that the kernel puts before it */
@@ -53,6 +55,8 @@ struct packet {
   unsigned take, put;
   unsigned queued; /* frames in the ring that the kernel was not told of */
   uint32_t frame_bytes_max;
+  struct strangers strangers;
+  uint64_t now_us; /* of the burst */
   uint8_t mac[6];
   char name[sizeof "packet:" + IFNAMSIZ];
 };
@@ -96,10 +100,23 @@ static void count_kernel_drops(struct link *link) {
   link->counters.receive_dropped += stats.tp_drops;
 }
 
+/* The key of who sent the frame (`at` 0), or of who gets it (1), among clients and strangers. */
+static uint32_t key_of(const struct packet *packet, const uint8_t *frame, uint32_t length, int at) {
+  const uint8_t *address = NULL;
+  unsigned bytes = strangers_address(frame, length, at, &address);
+  return strangers_key(&packet->strangers, address, bytes, 0);
+}
+
+static void hear(struct packet *packet, const uint8_t *frame, uint32_t length) {
+  strangers_hear(&packet->strangers, key_of(packet, frame, length, 0), frame, length);
+}
+
 static int packet_receive(struct link *link, uint8_t *packets) {
   struct packet *packet = link->internal;
   bool losing = false;
   int burst = 0;
+  packet->now_us = link_now_us();
+  strangers_look(&packet->strangers, link, packet->now_us);
   while (burst < HAL_BURST_FRAMES) {
     struct tpacket2_hdr *header = slot(packet, RECEIVED, packet->take);
     uint32_t status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
@@ -108,8 +125,12 @@ static int packet_receive(struct link *link, uint8_t *packets) {
     __atomic_store_n(&header->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     packet->take = after(packet->take);
     losing |= (status & TP_STATUS_LOSING) != 0;
-    if (length > 0) receive_tell(link, packets, burst++, length);
-    else link->counters.receive_dropped++;
+    if (length > 0) {
+      hear(packet, receive_place(packets, burst), length);
+      receive_tell(link, packets, burst++, length);
+    } else {
+      link->counters.receive_dropped++;
+    }
   }
   if (losing) count_kernel_drops(link);
   return burst;
@@ -160,6 +181,8 @@ static void packet_transmit(struct link *link, const uint8_t *frame, uint32_t le
       return;
     }
   }
+  uint32_t key = key_of(packet, frame, length, 1);
+  strangers_speak(&packet->strangers, key, frame, length, packet->now_us);
   memcpy((uint8_t *)header + SEND_AT, frame, length);
   header->tp_len = length;
   __atomic_store_n(&header->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
@@ -190,29 +213,23 @@ static void packet_close(struct link *link) {
   link->internal = NULL;
 }
 
-/*
- * Lets frames in whose destination is a group or `mac`, and none that leave.
- *
- * The filter is a program of the classic BPF: each line loads, or compares and says how many lines
- * to skip if it holds and if not.
- */
-static bool filter_for(int fd, const uint8_t *mac) {
+/* Lets frames in whose destination is a group or `mac`, and none that leave: they come to its end. */
+static bool filter_for(struct packet *packet, const uint8_t *mac) {
   uint32_t upper = (uint32_t)mac[0] << 24 | (uint32_t)mac[1] << 16 | (uint32_t)mac[2] << 8 | mac[3];
   uint32_t lower = (uint32_t)mac[4] << 8 | mac[5];
-  struct sock_filter lines[] = {
+  const struct sock_filter lines[] = {
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 7, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 6, 0),
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 1, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 1, 5, 0),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, upper, 0, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, upper, 0, 2),
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 4),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, lower, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, lower, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, 0),
   };
-  struct sock_fprog program = {.len = sizeof lines / sizeof lines[0], .filter = lines};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+  strangers_init(&packet->strangers, packet->fd, false, lines, sizeof lines / sizeof lines[0]);
+  return strangers_attach(&packet->strangers, link_now_us());
 }
 
 static bool join(const struct packet *packet, unsigned short kind, const uint8_t *mac) {
@@ -228,7 +245,10 @@ static bool join(const struct packet *packet, unsigned short kind, const uint8_t
 static bool packet_listen_as(struct link *link, const uint8_t mac[6], struct fault *fault) {
   struct packet *packet = link->internal;
   bool is_own = memcmp(mac, packet->mac, 6) == 0;
-  if (filter_for(packet->fd, mac) && (is_own || join(packet, PACKET_MR_UNICAST, mac))) return true;
+  if (filter_for(packet, mac) && (is_own || join(packet, PACKET_MR_UNICAST, mac))) {
+    packet->strangers.is_on = true;
+    return true;
+  }
   return fault_set(fault, "%s cannot listen as %02x:%02x:%02x:%02x:%02x:%02x: %s", packet->name,
                    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], strerror(errno));
 }
@@ -271,7 +291,7 @@ static bool map_rings(struct packet *packet) {
 static bool set_up(struct packet *packet, const char *interface) {
   packet->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (packet->fd < 0) return false;
-  if (!ask_interface(packet, interface) || !filter_for(packet->fd, packet->mac)) return false;
+  if (!ask_interface(packet, interface) || !filter_for(packet, packet->mac)) return false;
   if (!map_rings(packet) || !join(packet, PACKET_MR_ALLMULTI, NULL)) return false;
   struct sockaddr_ll at = {.sll_family = AF_PACKET,
                            .sll_protocol = htons(ETH_P_ALL),

@@ -31,7 +31,7 @@
 
 #include "link/clock.h"
 #include "link/link-kinds.h"
-#include "link/peers.h"
+#include "link/known/peers.h"
 #include "link/unix-socket.h"
 
 enum {

@@ -14,22 +14,38 @@
  * loopback interface, or on a network of its own.
  */
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 
 #include "link/clock.h"
 #include "link/datagrams.h"
-#include "link/peers.h"
+#include "link/known/peers.h"
+#include "link/known/strangers.h"
 
 struct udp {
   struct datagrams datagrams;
   struct peers peers;
+  struct strangers strangers;
   uint64_t now_us; /* of the burst */
   uint8_t mac[6]; /* the card's; all zeros: frames stay as they come */
   char name[sizeof "udp:" + ENDPOINT_TEXT_BYTES];
 };
 
-static bool heard(void *whom, uint8_t *frame, const struct endpoint *from) {
+/* The key of an endpoint among clients and strangers. */
+static uint32_t key_of(const struct udp *udp, const struct endpoint *endpoint) {
+  if (endpoint->address.any.sa_family == AF_INET6) {
+    const struct sockaddr_in6 *v6 = &endpoint->address.v6;
+    return strangers_key(&udp->strangers, &v6->sin6_addr, sizeof v6->sin6_addr,
+                         ntohs(v6->sin6_port));
+  }
+  const struct sockaddr_in *v4 = &endpoint->address.v4;
+  return strangers_key(&udp->strangers, &v4->sin_addr, sizeof v4->sin_addr, ntohs(v4->sin_port));
+}
+
+static bool heard(void *whom, uint8_t *frame, uint32_t length, const struct endpoint *from) {
   struct udp *udp = whom;
+  strangers_hear(&udp->strangers, key_of(udp, from), frame, length);
+  if (length < ETHERNET_HEADER_BYTES) return true;
   /* Nobody is a group: the firmware says so. */
   bool is_station = (frame[6] & 1) == 0;
   if (is_station && !peers_hear(&udp->peers, mac_number(frame + 6), from, udp->now_us)) {
@@ -43,6 +59,7 @@ static bool heard(void *whom, uint8_t *frame, const struct endpoint *from) {
 static int udp_receive(struct link *link, uint8_t *packets) {
   struct udp *udp = link->internal;
   udp->now_us = link_now_us();
+  strangers_look(&udp->strangers, link, udp->now_us);
   return datagrams_receive(&udp->datagrams, link, packets, heard, udp);
 }
 
@@ -66,6 +83,7 @@ static void udp_transmit(struct link *link, const uint8_t *frame, uint32_t lengt
   bool is_group = (kept[0] & 1) != 0;
   const struct endpoint *to = is_group ? NULL : peers_find(&udp->peers, mac_number(kept));
   if (to != NULL) {
+    strangers_speak(&udp->strangers, key_of(udp, to), kept, length, udp->now_us);
     datagrams_send(&udp->datagrams, link, kept, length, to);
   } else if (peers_count(&udp->peers) > 0) {
     struct broadcast broadcast = {link, kept, length};
@@ -84,6 +102,7 @@ static bool udp_listen_as(struct link *link, const uint8_t mac[6], struct fault 
   (void)fault;
   struct udp *udp = link->internal;
   memcpy(udp->mac, mac, sizeof udp->mac);
+  udp->strangers.is_on = true;
   return true;
 }
 
@@ -109,6 +128,7 @@ bool link_open_udp(struct link *link, const char *where, struct fault *fault) {
     return false;
   }
   peers_init(&udp->peers);
+  strangers_init(&udp->strangers, udp->datagrams.fd, true, NULL, 0);
   memcpy(udp->name, "udp:", 4);
   endpoint_write(&own, udp->name + 4);
   *link = (struct link){

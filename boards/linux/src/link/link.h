@@ -24,12 +24,14 @@ struct link_counters {
   uint64_t receive_dropped; /* by us or by the kernel before us */
   uint64_t receive_claimed; /* of these: came from an address that is another's */
   uint64_t send_dropped;
+  uint64_t floods; /* of strangers, that have begun (strangers.h) */
 };
 
 struct link {
   const char *name; /* as in the configuration, "packet:eth0" */
   bool down;        /* the interface is down: `descriptor` wants to be asked now and then */
   bool gone;        /* it was deleted, for good: nothing comes or leaves any more */
+  bool flooded;     /* strangers are kept out: `receive` wants to be asked now and then */
   struct link_counters counters;
   int (*receive)(struct link *link, uint8_t *packets);
   void (*transmit)(struct link *link, const uint8_t *frame, uint32_t length);

@@ -2,7 +2,7 @@
 
 #include "link/clock.h"
 #include "link/link-kinds.h"
-#include "link/peers.h"
+#include "link/known/peers.h"
 
 bool links_add(struct links *links, const char *where, struct fault *fault) {
   if (links->count == LINKS_MAX) {
@@ -138,10 +138,12 @@ bool links_gone(const struct links *links) {
   return gone;
 }
 
-bool links_down(const struct links *links) {
-  bool down = false;
-  for (int i = 0; i < links->count; i++) down |= links->each[i].down;
-  return down;
+bool links_watchful(const struct links *links) {
+  bool watchful = false;
+  for (int i = 0; i < links->count; i++) {
+    watchful |= links->each[i].down || links->each[i].flooded;
+  }
+  return watchful;
 }
 
 int links_watch(struct links *links, struct pollfd places[LINKS_MAX]) {
@@ -163,6 +165,7 @@ struct link_counters links_sum(const struct links *links) {
     sum.receive_dropped += one->receive_dropped;
     sum.receive_claimed += one->receive_claimed;
     sum.send_dropped += one->send_dropped;
+    sum.floods += one->floods;
   }
   return sum;
 }

@@ -51,8 +51,8 @@ void links_close(struct links *links);
 /* One of them has no interface any more, for good. */
 bool links_gone(const struct links *links);
 
-/* The interface of one of them is down: it wants to be looked at now and then. */
-bool links_down(const struct links *links);
+/* The interface of one of them is down, or it is flooded: it wants to be looked at now and then. */
+bool links_watchful(const struct links *links);
 
 /* Puts a place for each, which polls readable when a frame waits. Returns how many. */
 int links_watch(struct links *links, struct pollfd places[LINKS_MAX]);

@@ -52,6 +52,7 @@ static void tell_link(struct json *json, const char *name, const struct link_cou
   json_number(json, "sentBytes", link->sent_bytes);
   json_number(json, "receiveDropped", link->receive_dropped);
   json_number(json, "receiveClaimed", link->receive_claimed);
+  json_number(json, "floods", link->floods);
   json_number(json, "sendDropped", link->send_dropped);
   json_close(json);
 }

@@ -34,8 +34,8 @@
 /* Time that the firmware gets for its lazy work when the service ends, µs; as in the emulator. */
 #define FAREWELL_US 20000
 
-/* From one look at an interface that is down to the next. */
-#define DOWN_US 1000000
+/* From one look at a link that is down, or flooded, to the next. */
+#define WATCH_US 1000000
 
 /*
  * No time is below it. QuickJS has whole numbers of 32 bits, and floats beyond: the first 35
@@ -115,7 +115,7 @@ static void look(struct service *service, uint64_t wait_us) {
   places[0] = (struct pollfd){service->signals, POLLIN, 0};
   int console = 1 + links_watch(links, places + 1);
   if (links_gone(links)) return;
-  if (links_down(links)) wait_us = sooner(wait_us, DOWN_US);
+  if (links_watchful(links)) wait_us = sooner(wait_us, WATCH_US);
   int count = console + console_watch(service->console, places + console);
   struct timespec wait = {(time_t)(wait_us / 1000000u), (long)(wait_us % 1000000u) * 1000};
   int found = ppoll(places, (nfds_t)count, wait_us == NEVER ? NULL : &wait, NULL);

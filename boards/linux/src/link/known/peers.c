@@ -1,4 +1,4 @@
-#include "link/peers.h"
+#include "link/known/peers.h"
 
 #include <string.h>
 
