@@ -1,6 +1,7 @@
 /*
  * What the native runtime reads of a card's key and of its peers, for
- * test/boards/linux/linux-identity.test.ts: a line `key PATH` or `peers PATH` in, a JSON object out.
+ * test/boards/linux/linux-identity.test.ts: a line `key PATH` or `peers PATH` in, a JSON object
+ * out.
  */
 
 #include <sodium.h>

@@ -213,7 +213,7 @@ static void packet_close(struct link *link) {
   link->internal = NULL;
 }
 
-/* Lets frames in whose destination is a group or `mac`, and none that leave: they come to its end. */
+/* Lets frames come to its end whose destination is a group or `mac`, and none that leave. */
 static bool filter_for(struct packet *packet, const uint8_t *mac) {
   uint32_t upper = (uint32_t)mac[0] << 24 | (uint32_t)mac[1] << 16 | (uint32_t)mac[2] << 8 | mac[3];
   uint32_t lower = (uint32_t)mac[4] << 8 | mac[5];

@@ -24,7 +24,7 @@
 #include "link/link.h"
 
 enum {
-  CLIENTS_MAX = 512, /* two lines of a program each: two programs fit into the kernel's least room */
+  CLIENTS_MAX = 512, /* two lines of a program each: the kernel has room for two such programs */
   CLIENT_PLACES = 2 * CLIENTS_MAX,
   STRANGERS_MAX = 512,
   FIRST_LINES_MAX = 16,
