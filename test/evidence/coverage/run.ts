@@ -16,7 +16,7 @@ import { hitsIn } from './flight-files.ts'
 import { FOLDER } from './flight-names.ts'
 import { type GuestCoverage, playInGuest } from './guest/guest.ts'
 import { type Branch, keepMarked, markFirmware } from './guest/guest-branches.ts'
-import { LEFT, PLAYED } from './tests.ts'
+import { LEFT, PLAYED, TOLD } from './tests.ts'
 
 export interface Coverage {
   readonly branches: readonly Branch[]
@@ -77,7 +77,7 @@ export async function cover(
       const ended = (count: number): void => progress((0.8 * count) / files.length)
       return runTests(files, folder, names, ended)
     }
-    let ran = await run(wanted === undefined ? '' : PLAYED)
+    let ran = await run(wanted === undefined ? TOLD : PLAYED)
     const hits = hitsIn(folder, branches.length)
     const isMissing = (branch: Branch, i: number): boolean => {
       return hits[i] === 0 && wanted?.(branch) === true
@@ -96,7 +96,7 @@ export async function cover(
 
 type Ran = Pick<Coverage, 'passed' | 'failed' | 'names'>
 
-/** Runs the tests whose names match; all of them if nothing is asked. */
+/** Runs the tests whose names match. */
 async function runTests(
   files: readonly string[],
   folder: string,
@@ -108,7 +108,7 @@ async function runTests(
     join(ROOT, 'node_modules/vitest/vitest.mjs'),
     ...['run', '--root', ROOT, '--config', 'test/evidence/coverage/flight.config.ts'],
     ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`],
-    ...(names === '' ? [] : [`--testNamePattern=${names}`]),
+    `--testNamePattern=${names}`,
     ...files,
   ]
   // What a test runner around us has set is not for the one below.

@@ -37,7 +37,7 @@ const OF_FIRMWARE = `
   placement-chains placement-edges placement-lanes placement-lives placement-mixed
   placement-notices placement-pieces placement-probe placement-refused placement-restarts
   queue-control queue-depths queue-dma queue-edges queue-gsi queue-local-ends
-  queue-local-refusals queue-neighbours queue-pair-places queue-pair-region queue-receive
+  queue-local-refusals queue-neighbours queue-pair-region queue-receive
   queue-status queue-wire-ends queue-work-connected queue-work-local queue-zone2
   queues-completion queues-doorbell queues-element queues-host queues-limits queues-tables
   queues-trust read recovery refusals refused-before region-job region-name region-names-refused
@@ -128,11 +128,24 @@ export const LEFT_OUT: readonly string[] = [
   'the memory of the guest flat',
 ]
 
-/** Patterns for the names of tests: those that are played, and those that are left out. */
-export const PLAYED: string = `^(?!.*(?:${LEFT_OUT.join('|')}))`
-export const LEFT: string = LEFT_OUT.join('|')
+/**
+ * Tests of those files that change what the firmware keeps by hand: no tape tells of that, so none
+ * of them plays, whatever it takes.
+ */
+const UNTOLD: readonly string[] = [
+  'without a chunk what lies in frames is refused',
+  'without a job for a second the rest is refused',
+  'a link without room for a second',
+]
+
+/** Patterns for the names of tests: all that a tape tells; the played, and those left out. */
+export const TOLD: string = `^(?!.*(?:${UNTOLD.join('|')}))`
+export const PLAYED: string = `^(?!.*(?:${[...LEFT_OUT, ...UNTOLD].join('|')}))`
+export const LEFT: string = `${TOLD}.*(?:${LEFT_OUT.join('|')})`
 
 /** What is left out by a name that none of these tests has: it may be called something else now. */
 export function staleParts(names: readonly string[]): string[] {
-  return LEFT_OUT.filter((part) => !names.some((name) => new RegExp(part).test(name)))
+  return [...LEFT_OUT, ...UNTOLD].filter(
+    (part) => !names.some((name) => new RegExp(part).test(name)),
+  )
 }

@@ -39,12 +39,14 @@ export const PARTS: readonly string[] = [
   'connect-active',
   'connect-doubt',
   'connect-link',
+  'criteria',
   'operations-table',
   'part-report',
   'queue-control',
   'queues-completion',
   'queues-element',
   'queues-limits',
+  'region-name',
   'requester',
   'requester-doubt',
   'requester-edges',
@@ -71,6 +73,12 @@ var clearTimeout = () => {}
 var Atomics = { load: (of, at) => of[at], store: (of, at, value) => (of[at] = value) }
 var Buffer = {
   alloc: (length) => new Uint8Array(length),
+  from: (of, encoding) => {
+    if (typeof of !== 'string') return Uint8Array.from(of)
+    if (encoding === 'hex') return Uint8Array.from(of.match(/../g) || [], (two) => +('0x' + two))
+    if (encoding === 'latin1') return Uint8Array.from(of, (letter) => letter.charCodeAt(0))
+    return new TextEncoder().encode(of)
+  },
   compare: (a, b) => {
     for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i] - b[i]
     return a.length - b.length
