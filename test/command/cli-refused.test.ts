@@ -293,6 +293,10 @@ const WORDS: readonly Row[] = [
   ['demo --record-bytes 65537', 64, '65537', '1 to 64K'],
   ['emulate good.img --smp tty', 64, "'tty'", 'unix:path or udp:address:port'],
   ['emulate --smp unix:x', 64, '--smp needs an image', 'beside it'],
+  [
+    'emulate good.img --smp unix:x --smp udp:127.0.0.1:0 --key none --peers none',
+    ...([64, '--smp udp', 'say unix:path'] as const),
+  ],
   ['emulate good.img --smp unix:x --engine node', 64, '--engine quickjs', 'runs bundles'],
   ['emulate good.img --trust text', 64, '--trust is of --smp', '--smp'],
   ['flash list --port tty', 64, 'tty', 'unix:PATH'],

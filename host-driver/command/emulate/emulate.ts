@@ -230,7 +230,8 @@ function checkPlace(
 }
 
 /** Throws ArgumentError where slots have no place, or nothing to run. */
-function checkFlash(image: string | undefined, { smp, trust, trial, engine }: Options): void {
+function checkFlash(image: string | undefined, options: Options): void {
+  const { smp, trust, trial, engine, peers } = options
   if (smp === undefined) {
     if (trust !== undefined) throw new ArgumentError('--trust is of --smp')
     if (trial !== undefined) throw new ArgumentError('--trial is of --smp')
@@ -238,6 +239,9 @@ function checkFlash(image: string | undefined, { smp, trust, trial, engine }: Op
   }
   if (image === undefined) throw new ArgumentError('--smp needs an image: slots lie beside it')
   if (engine !== 'quickjs') throw new ArgumentError('--smp is of --engine quickjs: it runs bundles')
+  if (peers !== undefined && smp.some((address) => !('path' in address))) {
+    throw new ArgumentError('--smp udp:… is not for a card with --peers: say unix:path')
+  }
 }
 
 async function emulate(image: string | undefined, options: Options): Promise<void> {

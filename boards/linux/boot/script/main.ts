@@ -5,7 +5,7 @@ import { HAL_BYTES } from '../../../flash/payload.ts'
 import { halHeader } from '../../hal-header.ts'
 import { give } from './given.ts'
 import type { Host, Script } from './host.ts'
-import { readSettings, SettingsError } from './settings.ts'
+import { checkWays, readSettings, SettingsError } from './settings.ts'
 import { Supervisor } from './supervisor.ts'
 
 const USAGE = `perdure-boot --config FILE [--notify PATH]
@@ -36,8 +36,8 @@ export function start(host: Host): Script {
   }
   if (words === null) return end(EXIT_USAGE, USAGE)
   try {
-    const bytes = new Uint8Array(host.readFile(words.config, SETTINGS_BYTES_MAX))
-    const settings = readSettings(new TextDecoder().decode(bytes))
+    const settings = readSettings(textOf(host, words.config))
+    checkWays(settings, () => textOf(host, settings.configuration))
     const hal = sha256(new TextEncoder().encode(halHeader())).subarray(0, HAL_BYTES)
     return new Supervisor({ host, settings, hal, notifyPath: words.notify })
   } catch (error) {
@@ -45,6 +45,10 @@ export function start(host: Host): Script {
     if (error instanceof SettingsError) return end(EXIT_CONFIG, `${words.config}, ${message}`)
     return end(EXIT_UNAVAILABLE, message)
   }
+}
+
+function textOf(host: Host, path: string): string {
+  return new TextDecoder().decode(new Uint8Array(host.readFile(path, SETTINGS_BYTES_MAX)))
 }
 
 /** The words of the command line; null: they are none. */

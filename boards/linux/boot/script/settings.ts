@@ -104,6 +104,21 @@ export function readSettings(text: string): Settings {
   }
 }
 
+/**
+ * Over UDP nobody shows who he is, so a card with peers takes no SMP there. `text` reads what
+ * perdured is configured by, and is asked where there is such a way. Throws SettingsError.
+ */
+export function checkWays({ smp, configuration }: Settings, text: () => string): void {
+  if (!smp.some(({ kind }) => kind === 'udp')) return
+  const lines = text().split('\n')
+  const at = lines.findIndex((line) => /^\s*peers\s*=\s*\S/.test(line))
+  if (at < 0) return
+  throw new SettingsError(
+    `smp = udp:… is not for a card with peers, which ${configuration} names in line ${at + 1}: ` +
+      'nobody shows who he is there; give unix:PATH or tty:DEVICE',
+  )
+}
+
 function takeLine(said: Map<string, string[]>, number: number, line: string): void {
   if (line === '' || line.startsWith('#')) return
   const refuse = (words: string): never => {

@@ -10,7 +10,11 @@ import { readImage, writeImage } from '../../../../boards/flash/mcuboot.ts'
 import { type PartKind, writePayload } from '../../../../boards/flash/payload.ts'
 import { answerSmp } from '../../../../boards/flash/smp.ts'
 import { SMP_READ, writeSmp } from '../../../../boards/flash/smp-packet.ts'
-import { readSettings, SettingsError } from '../../../../boards/linux/boot/script/settings.ts'
+import {
+  checkWays,
+  readSettings,
+  SettingsError,
+} from '../../../../boards/linux/boot/script/settings.ts'
 import { BootRig } from '../../../support/flash/boot-host.ts'
 import { HAL, keyOf, upload } from '../../../support/flash/slot-model.ts'
 
@@ -427,5 +431,22 @@ trial = 30
   ])('%j is refused in words', (text, words) => {
     expect(() => readSettings(text)).toThrow(SettingsError)
     expect(() => readSettings(text)).toThrow(words)
+  })
+
+  test('R1-S13: a card with peers is not flashed over UDP', () => {
+    const check = (ways: string, perdured: string): void =>
+      checkWays(readSettings(`board = x\n${ways}`), () => perdured)
+    const [udp, unix] = ['smp = unix:/s\nsmp = udp:127.0.0.1:0\n', 'smp = unix:/s\n']
+    const closed = ['peers = /etc/perdure/peers', '# why\n  peers=/p', 'key = /k\npeers =\t/p\n']
+    for (const perdured of closed) {
+      expect(() => check(udp, perdured)).toThrow(SettingsError)
+      expect(() => check(unix, perdured)).not.toThrow()
+    }
+    expect(() => check(udp, closed[1]!)).toThrow(
+      'smp = udp:… is not for a card with peers, which /etc/perdure/perdured.conf names in line 2:',
+    )
+    for (const open of ['', '# peers = /p', 'peers =', 'key = /peers = x', 'peersfile = /p']) {
+      expect(() => check(udp, open)).not.toThrow()
+    }
   })
 })

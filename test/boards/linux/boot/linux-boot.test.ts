@@ -5,6 +5,7 @@
  * The programs are those that `node build.mjs --board linux` made; without them this is skipped.
  */
 
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
@@ -120,6 +121,13 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
       expect(slots[0]).toMatchObject({ version: '2.0.0', confirmed: true })
       client.close()
     }
+  })
+
+  test('R1-S13: a card with peers is not flashed over UDP', async () => {
+    const one = folder({ perdured: `${LINK}peers = /p\n`, boot: 'smp = udp:127.0.0.1:0\n' })
+    const { status, stderr } = spawnSync(one.program, ['--config', one.at('boot.conf')])
+    expect(status).toBe(78)
+    expect(stderr.toString()).toMatch(/boot\.conf, smp = udp:… is not for a card with peers, which/)
   })
 
   /** What it does, its bundle, what is said of it, and more of perdured.conf. */
