@@ -80,7 +80,11 @@ export function executeCollected(state: RecordContext, batch: Batch, n: number):
   const members = batch.members!
   const region = regionOf(batch, n)
   const ask = askOf(state, region, members.waits[n]!, false, 1)
-  if (region.kind === KIND_BYTES) ask.bytesAt = region.base + offsetOfMember(members, n)
+  if (region.kind === KIND_BYTES) {
+    // Of plain bytes the group asks where they begin, as it asks for a slot.
+    ask.slot = members.slots[n]!
+    ask.bytesAt = region.base + offsetOfMember(members, n)
+  }
   state.hostWork.dataAt = members.at[n]!
   const fault = acceptHostRecord(state, members.faults[n] as Fault, -1, n)
   return fault === REPEATED ? PASS : fault
