@@ -157,6 +157,16 @@ describe('in order, with a record that another queue pair of the same client bri
     for (const slot of [0, 1]) expect(card.read(qp, region, slot, 0, 64)).toEqual(newer(slot))
   })
 
+  test('P4-9: its record in the group of the same burst, which is not durable then', () => {
+    const one = batchSetting()
+    const { card, region, qp } = one
+    card.nvdimm.refuseWrites(slotOffset(region, 0, 0) / LINE_BYTES)
+    const sent = served(one, CLIENT)
+    expect(persistAcks(sent)).toMatchObject([{ status: codeOf('MEDIA') }, { batch: true }])
+    expect(statuses(sent)).toMatchObject([{ durable: [], said: 'CONDITION' }])
+    expect(card.read(qp, region, 1, 0, 64)).toEqual(new Uint8Array(64))
+  })
+
   test('P4-9: one of another client, under the same operation, does not count', () => {
     const sent = served(batchSetting(), CLIENT + 1)
     expect(statuses(sent)).toMatchObject([{ durable: [], said: 'CONDITION' }])

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { BATCH_NOTICES } from '../../../firmware/board/limits.ts'
+import { BATCH_NOTICES, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { WC_SUCCESS } from '../../../firmware/host/element.ts'
 import { EVENT_COMPLETION, EVENT_QUEUE_ERROR } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
@@ -39,6 +39,7 @@ import {
   rest,
   watched,
 } from '../../support/queues/notice-host.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const recordsFor = (slots: readonly number[], salt = 0): { slot: number; data: Uint8Array }[] =>
   slots.map((slot) => ({ slot, data: dataOf(64, slot + salt) }))
@@ -236,6 +237,31 @@ describe('S1-M10: told is what is durable, and once', () => {
     }
   })
 
+  test('S1-M10: a doubt about a region that nobody watches is not counted for another one', () => {
+    const one = watched(noticeSetting(), 'record')
+    const { host, cq, qp } = one
+    const other = host.card.provision({ name: 'other', slots: 8 })
+    failFence(host.card, 2)
+    const sent = host.card.serve(...batchFrames(qp, other, recordsFor([1, 2])))
+    expect(statuses(sent)).toMatchObject([{ said: 'IN_DOUBT', durable: [] }])
+    expect(noticesIn(host, cq)).toEqual([])
+    expect(askNotices(host, one.region, 0, 'nothing').missed).toBe(0)
+  })
+
+  test('S1-M10: the copies that are told are those that each record has at the least', () => {
+    for (const each of ['record', 'burst'] as const) {
+      const one = watched(noticeSetting(), each)
+      const { host, region, qp, cq } = one
+      // The second copy of the second record; the batch waits for one of each.
+      host.card.nvdimm.refuseWrites(slotOffset(region, 1, 2) / LINE_BYTES)
+      const list = recordsFor([1, 2, 3]).map((record) => ({ ...record, wait: 1 }))
+      const sent = host.card.serve(...batchFrames(qp, region, list))
+      expect(statuses(sent)).toMatchObject([{ said: 'durable', durable: [0, 1, 2] }])
+      const copies = noticesIn(host, cq).map((notice) => notice.copies)
+      expect(copies, each).toEqual(each === 'record' ? [2, 1, 2] : [1])
+    }
+  })
+
   test('S1-M10: at whatever command the power goes, what was told is there', () => {
     const play = (command: number): NoticeSetting => {
       const one = watched(noticeSetting(), 'record')
@@ -312,6 +338,29 @@ describe('S1-M10: what is not told is counted, and holds nobody up', () => {
     expect(missed).toMatchObject([{ records: 5 * 256 - BATCH_NOTICES }])
   })
 
+  test('S1-M10: more turns from region to region than the card keeps are told as missed', () => {
+    const one = watched(noticeSetting(4096), 'burst')
+    const { host, region, cq } = one
+    const second = host.card.provision({ name: 'second', slots: 300 })
+    expect(askNotices(host, second, cq, 'burst').fault).toBe('PASS')
+    const lasts: Uint8Array[] = []
+    for (let i = 0; i < 5; i++) {
+      const list = upTo(256).map((slot) => {
+        const reth = { rkey: [region, second][slot % 2]!.rkey }
+        return { slot, data: dataOf(8, slot), reth }
+      })
+      const frames = batchFrames(host.card.connect(4096), region, list)
+      host.card.serve(...frames.slice(0, 255))
+      lasts.push(frames[255]!)
+    }
+    expect(statuses(host.card.serve(...lasts))).toHaveLength(5)
+    const told = noticesIn(host, cq)
+    const missed = told.filter(({ says }) => says === 'missed')
+    expect(told.length - missed.length).toBe(BATCH_NOTICES)
+    expect(missed.map((notice) => notice.region)).toEqual([region.id, second.id])
+    expect(told.reduce((sum, { records }) => sum + records, 0)).toBe(5 * 256)
+  })
+
   test('S1-M10: a queue that stands still under its lock takes none, and then the count', () => {
     const one = watched(noticeSetting(), 'record')
     const { host, cq } = one
@@ -369,6 +418,22 @@ describe('S1-M10: the end', () => {
     askNotices(host, region, cq, 'burst')
     host.card.serve(...batchFrames(qp, region, list.slice(2), { count: 3, operation: 50 }))
     expect(noticesIn(host, cq)).toMatchObject([{ records: 1, slots: [2, 2], all: true }])
+  })
+
+  test('S1-M10: half a batch goes on being told where another region is told no more', () => {
+    const one = watched(noticeSetting(), 'burst')
+    const { host, region, qp, cq } = one
+    const second = host.card.provision({ name: 'second', slots: 8 })
+    expect(askNotices(host, second, cq, 'burst').fault).toBe('PASS')
+    const list = recordsFor(upTo(3)).map((record, index) => ({ ...record, index }))
+    const of = { count: 3, operation: 50 }
+    host.card.serve(
+      ...batchFrames(qp, second, list.slice(0, 2), { ...of, ends: false }),
+      readFrame(qp, second, 0, 0, 8),
+    )
+    askNotices(host, region, 0, 'nothing')
+    host.card.serve(...batchFrames(qp, second, list.slice(2), of))
+    expect(noticesIn(host, cq)).toMatchObject([{ region: second.id, records: 3, all: true }])
   })
 
   test('S1-M10: another host has asked for nothing, and asks anew', () => {
