@@ -375,6 +375,11 @@ function findPlace({ regions, regionCount }: Batch, region: Region): number {
   return -1
 }
 
+/** Has a member of its burst gone to the region? */
+export function namesRegion(batch: Batch, region: Region): boolean {
+  return findPlace(batch, region) >= 0
+}
+
 /** The region of member `n`; MESSAGES of a message. */
 export function regionOf({ members, regions }: Batch, n: number): Region {
   const place = members!.regions[n]!

@@ -16,7 +16,7 @@
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
  */
 
-import { isBatchOpen } from '../batch/batch.ts'
+import { isBatchOpen, namesRegion } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
 import { endWatchedRegion } from '../batch/notices.ts'
 import { isArmed } from '../board/context.ts'
@@ -88,7 +88,7 @@ function endRegion(state: ManageContext, region: Region): void {
   }
   for (let i = 0; i < LOCAL_BATCHES && i < hostWork.batches.length; i++) {
     const { queue, batch } = hostWork.batches[i]!
-    if (queue >= 0 && batch.regions.includes(region)) abortCollected(state, queue)
+    if (queue >= 0 && namesRegion(batch, region)) abortCollected(state, queue)
   }
   endWatchedRegion(state.batches.notices, region)
   endThrough(state, region)
@@ -119,7 +119,7 @@ function endLane(commit: Commit, lane: number, { id }: Region): void {
 /** Has the queue pair a message, or a batch, under way into the region? */
 function isInto(state: BatchState & GatherState, qp: QueuePair, region: Region): boolean {
   const batch = state.batches.of[qp.index]!
-  if (batch !== null && isBatchOpen(batch) && batch.regions.includes(region)) return true
+  if (batch !== null && isBatchOpen(batch) && namesRegion(batch, region)) return true
   const { message } = qp
   // Of other messages nobody notes the region: what stands there is that of an earlier one.
   if (message === MESSAGE_PERSIST || message === MESSAGE_RECORD) {

@@ -227,6 +227,19 @@ describe('what a batch names ends while it is collected', () => {
     }
   })
 
+  test('S1-M9: a region that an earlier batch has named is removed: this one goes on', () => {
+    const { one, last, members } = begun()
+    expect(statuses(one.card.serve(...last))).toMatchObject([{ said: 'durable' }])
+    const next = [10, 11].map((slot) => one.record(one.first, slot, dataOf(64, slot)))
+    const frames = batchFrames(one.qp, one.first, next, { id: 2, operation: 500 })
+    one.card.serve(frames[0]!)
+    one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
+      body.set(new TextEncoder().encode('second'), mad.REGION_NAME)
+    })
+    expect(statuses(one.card.serve(frames[1]!))).toMatchObject([{ id: 2, durable: [0, 1] }])
+    for (const member of [members[0]!, ...next]) expect(one.found(member)).toEqual(member.data)
+  })
+
   test('S1-M9: a key is taken back: what came before it is stored, and nothing else', () => {
     const one = new MixedCard()
     const members = figureOf(one)

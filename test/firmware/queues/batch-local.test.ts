@@ -388,6 +388,20 @@ describe('hostile batches', () => {
     expect(play(next, ...rest).map(toldOf)).toEqual(all(4, 'durable'))
   })
 
+  test('a region that is removed: a batch goes on whose place had another one into it', () => {
+    const { host } = queue
+    const kept = host.card.provision({ name: 'kept', slots: SLOTS, capacity: BYTES })
+    const [first, second] = burst(2)
+    expect(told({ ...first!, rkey: kept.rkey }, second!)).toEqual(all(2, 'durable'))
+    const into = (indexes: readonly number[], elements: typeof opened): ElementFields[] =>
+      elements(4, { base: 700, indexes }).map((one) => ({ ...one, rkey: kept.rkey }))
+    expect(told(...into([0, 1], opened))).toEqual([])
+    host.card.must(METHOD_SET, ATTRIBUTE_REMOVE, (body) => {
+      body.set(new TextEncoder().encode(region.name))
+    })
+    expect(told(...into([2, 3], burst))).toEqual(all(4, 'durable'))
+  })
+
   test('a queue that its host destroys: what is held ends as flushed, and its room is free', () => {
     const { host } = queue
     for (let i = 0; i < 3 * LOCAL_BATCHES; i++) {
