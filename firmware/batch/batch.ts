@@ -355,8 +355,8 @@ export function enterBytes(batch: Batch, region: Region, offset: number, length:
 }
 
 /** The next member is a message: its index, which no other has, stands for its slot. */
-export function enterMessage(batch: Batch, index: number): Fault {
-  return noteSlot(batch.members!, NO_REGION, index, batch.received) ? BATCH_FIELDS : PASS
+export function enterMessage(batch: Batch, index: number): void {
+  noteSlot(batch.members!, NO_REGION, index, batch.received)
 }
 
 /** The place of the region in those of the batch, which has room for every one. */
@@ -478,10 +478,13 @@ export function noteHandedEnd(batch: Batch, index: number, copies: number, fault
   noteRefused(batch, index, fault)
 }
 
-/** Has the batch of that place records of which it is not known yet what becomes of them? */
+/**
+ * Has the batch of that place records of which it is not known yet what becomes of them? A queue
+ * pair was opened there.
+ */
 export function isHanding(batches: Batches, place: number): boolean {
-  const batch = batches.of[place] ?? null
-  if (batch === null || !batch.handing) return false
+  const batch = batches.of[place]!
+  if (!batch.handing) return false
   return batch.judged < batch.due || batch.handed > 0
 }
 

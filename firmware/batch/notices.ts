@@ -197,8 +197,8 @@ export function noteBurstEnd(
   const records = sums[from + NOTICE_RECORDS]!
   if (records === 0) return
   sums[from + NOTICE_RECORDS] = 0
-  const watch = watcherOf(notices, sums[from + NOTICE_REGION]!)
-  if (watch === null) return
+  // Its batch ends before the region does, and what is added up when its watch ends is cleared.
+  const watch = notices.watches[sums[from + NOTICE_REGION]!]!
   const at = takeNoticeRoom(notices, watch, records)
   if (at < 0) return
   for (let i = 0; i < NOTICE_WORDS; i++) words[at + i] = sums[from + i]!

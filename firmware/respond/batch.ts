@@ -235,8 +235,12 @@ function enterMember(
 function enterPlace(state: AcceptContext, qp: QueuePair, batch: Batch, message: Ask): Fault {
   const { slot, bytesAt, length } = message
   const region = message.region!
-  // Without a host behind it nobody receives.
-  if (region === MESSAGES) return isHostPair(state, qp) ? enterMessage(batch, slot) : BATCH_REGION
+  if (region === MESSAGES) {
+    // Without a host behind it nobody receives.
+    if (!isHostPair(state, qp)) return BATCH_REGION
+    enterMessage(batch, slot)
+    return PASS
+  }
   if (bytesAt === 0) return enterSlot(batch, region, slot)
   return enterBytes(batch, region, bytesAt - region.base, length)
 }
