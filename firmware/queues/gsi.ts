@@ -119,17 +119,11 @@ export function deliverDatagram(
   source: number,
   packet: Packet | null,
 ): void {
-  const awaited = state.host.phase === HOST_SERVED && (packet === null || hasSender(state, packet))
+  // The host asks by IPv4. Zeros are the local card: no packet comes from them (wire/packet.ts).
+  const isAsked = packet === null || packet.ipVersion === 4
+  const awaited = state.host.phase === HOST_SERVED && isAsked
   const fault = awaited ? deliverMessage(state, at, source, packet) : UNEXPECTED_RESPONSE
   if (fault !== PASS) count(state, fault)
-}
-
-/** Could the host have asked whoever sent that? It asks by IPv4; and zeros are the local card. */
-function hasSender(state: BoardState, packet: Packet): boolean {
-  const { bytes } = state
-  if (packet.ipVersion !== 4) return false
-  if (!isZero(bytes, packet.frameAt + ETH_SOURCE, MAC_BYTES)) return true
-  return !isZero(bytes, packet.ipAt + IPV4_SOURCE, IPV4_ADDRESS_BYTES)
 }
 
 function deliverMessage(

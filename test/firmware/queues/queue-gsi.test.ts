@@ -422,6 +422,13 @@ describe('to another card', () => {
     expect(host.card.counter('GROUP_SOURCE')).toBe(1)
     expect(host.card.counter('UNEXPECTED_RESPONSE')).toBe(1)
     expect(host.poll(page.QUEUE_GSI_COMPLETION)).toEqual([])
+    // A MAC of zeros alone names somebody: the IPv4 address does.
+    const half = responseTo(7)
+    half.fill(0, 6, 12)
+    writeIcrc(half)
+    host.card.serve(half)
+    const named = Buffer.from(stationOf(1).ipv4).readUInt32LE()
+    expect(host.poll(page.QUEUE_GSI_COMPLETION)).toMatchObject([{ address: 0, incarnation: named }])
   })
 
   test.each([1, 2, 4, 8])('a flood ends nothing, also with %i completions', (entries) => {
