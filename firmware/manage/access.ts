@@ -15,7 +15,7 @@ import type { Region } from '../medium/region.ts'
 import { mayRead, mayWrite } from '../session/rights.ts'
 import { hasPeers } from '../session/sessions.ts'
 import { OWN_HOST, sourceOf } from '../transport/places.ts'
-import { ANYBODY, HOST_PEER } from '../transport/queue-pair.ts'
+import { ANYBODY } from '../transport/queue-pair.ts'
 import * as mad from '../wire/management.ts'
 import type { Call } from './call.ts'
 
@@ -80,8 +80,7 @@ export function askerOf({ state, packet, session }: Call): string {
   return session === null ? sourceOf(state, packet) : `peer ${session.peer}`
 }
 
-/** The peer that who asks is. */
-export function peerNumberOf({ packet, session }: Call): number {
-  if (packet === null) return HOST_PEER
+/** The peer that asks over the network. */
+export function peerNumberOf({ session }: Call): number {
   return session === null ? ANYBODY : session.peer
 }

@@ -148,7 +148,7 @@ export function receiveManagement(
 /** Executes and answers the datagrams of the burst. */
 export function serveManagement(state: ManageContext): void {
   const count = state.managementsCount
-  if (count > 0) run(state.list)
+  run(state.list)
   for (let i = 0; i < count; i++) serveOne(state, state.managements[i]!)
   state.managementsCount = 0
 }
@@ -233,7 +233,6 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
 /** Executes and answers the control calls of our own host; it may repeat what was not answered. */
 export function serveHostCalls(state: ManageContext): void {
   const { calls, epoch } = state.host
-  if (calls.count === 0) return
   if (calls.epoch !== epoch) state.answeredHost.length = 0
   calls.epoch = epoch
   const waiting = calls.count

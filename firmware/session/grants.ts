@@ -29,7 +29,7 @@ export function grantAgain(
   state: MemoryState & TransportState & SessionState,
   index: number,
 ): void {
-  const region = state.regions.places[index] ?? null
+  const region = state.regions.places[index]!
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
     if (qp !== null) grantRegion(state, qp, index, region)

@@ -19,6 +19,8 @@
  * - No key and nonce seal two texts: `sealNext` is the only one that seals, and counts.
  */
 
+import { assert } from '../board/assert.ts'
+
 /** Bytes of a key, public, secret, or of the cipher, and of a hash. */
 export const KEY_BYTES = 32
 /** Bytes of a tag. */
@@ -185,6 +187,14 @@ function mixKey(handshake: Handshake, secret: Uint8Array, point: Uint8Array): bo
   return true
 }
 
+/**
+ * The same with a point that has agreed with another secret: every secret is a multiple of 8, so
+ * that a point of small order would have agreed with none (RFC 7748 5).
+ */
+function mixGoodKey(handshake: Handshake, secret: Uint8Array, point: Uint8Array): void {
+  assert(mixKey(handshake, secret, point), 'a point is of small order for every secret or for none')
+}
+
 /** Seals under the key and hash of the handshake. */
 function sealNext(handshake: Handshake, plain: Uint8Array): Uint8Array {
   const { primitives, k, h, n } = handshake
@@ -209,7 +219,7 @@ export function writeFirst(handshake: Handshake, payload: Uint8Array): Uint8Arra
   mixHash(handshake, ephemeral.public)
   if (!mixKey(handshake, ephemeral.secret, remote)) return null
   const s = sealNext(handshake, own.public)
-  if (!mixKey(handshake, own.secret, remote)) return null
+  mixGoodKey(handshake, own.secret, remote)
   return join(ephemeral.public, s, sealNext(handshake, payload))
 }
 
@@ -233,12 +243,12 @@ export function readPayload(handshake: Handshake, message: Uint8Array): Uint8Arr
   return unsealNext(handshake, message.slice(2 * KEY_BYTES + TAG_BYTES))
 }
 
-/** <- e, ee, se. Null where a key of the client is of small order. */
-export function writeSecond(handshake: Handshake, payload: Uint8Array): Uint8Array | null {
+/** <- e, ee, se. Both keys of the client agreed with ours when the first message was read. */
+export function writeSecond(handshake: Handshake, payload: Uint8Array): Uint8Array {
   const { ephemeral, remote, remoteEphemeral } = handshake
   mixHash(handshake, ephemeral.public)
-  if (!mixKey(handshake, ephemeral.secret, remoteEphemeral)) return null
-  if (!mixKey(handshake, ephemeral.secret, remote)) return null
+  mixGoodKey(handshake, ephemeral.secret, remoteEphemeral)
+  mixGoodKey(handshake, ephemeral.secret, remote)
   return join(ephemeral.public, sealNext(handshake, payload))
 }
 
@@ -248,7 +258,7 @@ export function readSecond(handshake: Handshake, message: Uint8Array): Uint8Arra
   handshake.remoteEphemeral = message.slice(0, KEY_BYTES)
   mixHash(handshake, handshake.remoteEphemeral)
   if (!mixKey(handshake, handshake.ephemeral.secret, handshake.remoteEphemeral)) return null
-  if (!mixKey(handshake, handshake.own.secret, handshake.remoteEphemeral)) return null
+  mixGoodKey(handshake, handshake.own.secret, handshake.remoteEphemeral)
   return unsealNext(handshake, message.slice(KEY_BYTES))
 }
 

@@ -64,7 +64,7 @@ export function boardPrimitives(list: CommandList, memory: ArrayBuffer): Primiti
       return compute(SEAL, plain.length, plain.length + SEAL_TAG_BYTES)!
     },
     unseal(key, nonce, data, sealed) {
-      if (sealed.length < SEAL_TAG_BYTES) return null
+      assert(sealed.length >= SEAL_TAG_BYTES, 'what is sealed has a tag')
       put(key, nonce, data, sealed)
       return compute(UNSEAL, sealed.length, sealed.length - SEAL_TAG_BYTES)
     },

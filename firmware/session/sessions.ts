@@ -121,7 +121,6 @@ function makeSession(
   putU32(payload, mad.HANDSHAKE_INCARNATION, state.incarnation)
   payload[mad.HANDSHAKE_RIGHTS] = sessions.peers[peer]!.admin ? mad.RIGHTS_ADMIN : 0
   const message = writeSecond(handshake, payload)
-  if (message === null) return HANDSHAKE
   const seal = createSeal(id, split(handshake, false))
   const times = { sinceUs: state.connections.nowUs, heardUs: -1 }
   sessions.places[place] = { ...seal, peer, ...times }

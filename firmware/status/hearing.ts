@@ -209,8 +209,7 @@ function answerOffer(
 
 /** Asks, and tells the host. The µs after which it wants to be called again; 0 is never. */
 export function serveWatches(state: ServeContext, now: number): number {
-  const { watches, followed } = state.hostWork
-  if (followed === 0) return 0
+  const { watches } = state.hostWork
   let atUs = Infinity
   for (let i = 0; i < WATCHES; i++) {
     const watch = watches[i]!

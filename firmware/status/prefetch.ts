@@ -116,7 +116,6 @@ export function keepHint(
 /** Asks the host for the pages of the next hints. True if some are left for the next turn. */
 export function serveHints(state: ServeContext, now: number): boolean {
   const { hints } = state
-  if (hints.count === 0) return false
   // Every page of a turn may be an event of its own: they find the list empty.
   runBurst(state)
   let left = HINT_PAGES

@@ -163,7 +163,6 @@ export function regionEnded(state: ResidencyState, region: Region, kind: number)
 /** Looks, and tells what is due. The µs after which it wants to be called again; 0 is never. */
 export function serveResidency(state: ServeContext, now: number): number {
   const { residency } = state
-  if (residency.taken === 0) return 0
   residency.turn = (residency.turn + 1) % ASSOCIATIONS
   residency.mayCount = true
   let atUs = Infinity

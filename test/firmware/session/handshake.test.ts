@@ -16,7 +16,7 @@ import { type Sent, TestCard } from '../../support/cards/test-card.ts'
 import { sentBy } from '../../support/peers/strangers.ts'
 import { closedCard, guests } from '../../support/sessions/closed-card.ts'
 import { changed, clearAnswer, Guest } from '../../support/sessions/guest.ts'
-import { ADMIN, keyPair, NOBODY, READER } from '../../support/sessions/peers.ts'
+import { ADMIN, IDENTITY, keyPair, NOBODY, peer, READER } from '../../support/sessions/peers.ts'
 import { hexOf } from '../../support/wire/frames.ts'
 import { firstDifference } from '../../support/wire/requests.ts'
 
@@ -79,6 +79,14 @@ describe('a first message', () => {
       )
       expect(faultOf(sent)).toBe('HANDSHAKE')
     }
+    expect(sessionsOf(state)).toBe(0)
+  })
+
+  test('R1-S13: under a key of small order, which the list of peers has, makes no session', () => {
+    const nobody = { ...NOBODY, public: new Uint8Array(32) }
+    const identity = { ...IDENTITY, peers: [peer('nobody', nobody, { admin: true })] }
+    const { card, state } = closedCard(1 << 20, { facts: { identity } })
+    expect(new Guest(card, nobody).shake()).toBe('HANDSHAKE')
     expect(sessionsOf(state)).toBe(0)
   })
 
