@@ -22,6 +22,7 @@ import {
 } from '../../../firmware/medium/region.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { failFence } from '../../support/cards/fences.ts'
 import {
   bytesIn,
   PAGE,
@@ -470,6 +471,62 @@ describe('S1-M6: other pieces', () => {
     showPieces(next, HELD, PLACEMENT_BYPASS)
     for (let i = 0; i < 100; i++) next.idle()
     expect(statePieces(next, others)).toEqual({ fault: 'PASS', holds: others })
+  })
+
+  test('wait while the room of a region is cleared', () => {
+    const table: Table = [
+      [9, 1],
+      [64, 200],
+    ]
+    const others: Table = [...table, [12, 4]]
+    const host = new HostMemory({ part: new Nvdimm({ bytes: 300 * PAGE }), platform: DDIO_OFF })
+    const card = cardOf(1 << 16, host).format()
+    showPieces(card, table, PLACEMENT_BYPASS)
+    card.provision({ slots: 3000, placement: PLACEMENT_BYPASS })
+    card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (request) => {
+      request.set(new TextEncoder().encode('records'), mad.REGION_NAME)
+    })
+    card.idle()
+    expect(statePieces(card, others).fault).toBe('UNDER_WAY')
+    expect(statePieces(card, []).holds).toEqual(table)
+    for (let i = 0; i < 100; i++) card.idle()
+    expect(statePieces(card, others)).toEqual({ fault: 'PASS', holds: others })
+  })
+
+  test('have nothing to do with the regions of the part itself', () => {
+    const made = held()
+    const { card } = made
+    const own = card.provision({ name: 'own', slots: 128, capacity: 64 })
+    expect(persist({ ...made, region: own, qp: card.connect() }, 100, DATA)).toEqual([0])
+    const others: Table = [...HELD.slice(0, 3), [20, 1]]
+    expect(statePieces(card, others)).toEqual({ fault: 'PASS', holds: others })
+    expect(card.read(card.connect(), own, 100, VIEW_DATA, 64)).toEqual(DATA)
+  })
+
+  test('are refused by a part that is closed, or has no save energy', () => {
+    const others: Table = [...HELD, [20, 1]]
+    const unarmed = held()
+    unarmed.card.nvdimm.armed = false
+    expect(statePieces(unarmed.card, others).fault).toBe('NOT_ARMED')
+    unarmed.card.nvdimm.armed = true
+    expect(statePieces(unarmed.card, others).fault).toBe('PASS')
+    const closed = held()
+    failFence(closed.card, 1)
+    expect(persist(closed, 41, DATA)).not.toContain(0)
+    expect(statePieces(closed.card, others).fault).toBe('FLUSH')
+    expect(statePieces(closed.card, []).holds).toEqual(HELD)
+    expect(shown(closed.card, 40, 64)).toEqual([DATA, DATA, DATA])
+  })
+
+  test('that the board cannot show at a start are none: nothing of the host is believed', () => {
+    const made = held()
+    cutPower(made, NOTHING)
+    const before = made.card.nvdimm.durable.slice()
+    const refuse = (_: number, op: number): number => (op === ARRANGE ? NO_OPERATION : op)
+    const broken = restarted(made, { replace: refuse })
+    expect(broken.status()[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
+    expect(Buffer.compare(made.card.nvdimm.durable, before)).toBe(0)
+    expect(shown(restarted(made), 40, 64)).toEqual([DATA, DATA, DATA])
   })
 
   test('wait for a region that is being made', () => {
