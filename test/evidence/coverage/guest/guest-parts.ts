@@ -39,22 +39,16 @@ export const PARTS: readonly string[] = [
   'connect-active',
   'connect-doubt',
   'connect-link',
-<<<<<<< HEAD
   'criteria',
-=======
   'noise-points',
->>>>>>> e2e3de41 (Points of small order, boards that refuse a command and places of IPv6 are counted; guards that stand elsewhere are gone)
   'operations-table',
   'part-report',
   'queue-control',
   'queues-completion',
   'queues-element',
   'queues-limits',
-<<<<<<< HEAD
-  'region-name',
-=======
   'refused-commands',
->>>>>>> e2e3de41 (Points of small order, boards that refuse a command and places of IPv6 are counted; guards that stand elsewhere are gone)
+  'region-name',
   'requester',
   'requester-doubt',
   'requester-edges',
