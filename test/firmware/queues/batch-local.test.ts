@@ -548,6 +548,24 @@ describe('batches beside other records', () => {
     expect(host.card.nvdimm.fences - fences).toBe(8)
   })
 
+  test('D-10: a batch that is refused, and its record that the network brings in the group', () => {
+    const { card } = queue.host
+    const { host, qp, cq } = queue
+    const far = card.connect()
+    // Of the same client, under the operation of the second one, which contradicts the first.
+    const frames = persistFrames(far, region, 1, bytesOf(1), { operation: 101 })
+    const [first, second] = burst(2)
+    for (const fields of [first!, { ...second!, batch: { ...second!.batch!, count: 3 } }]) {
+      host.post(qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+    }
+    host.ring(qp.send)
+    const acks = persistAcks(card.serve(...frames))
+    expect(acks).toMatchObject([{ status: 0 }])
+    host.run()
+    expect(host.poll(cq).map(toldOf)).toEqual(all(2, 'BATCH_FIELDS'))
+    expect([readBack(0), readBack(1)]).toEqual([ZEROS, bytesOf(1)])
+  })
+
   test('in order, and over: what the network brings next is none of it, nor refused for it', () => {
     const { card } = queue.host
     expect(told(...burst(2, { condition: CONDITION_IN_ORDER }))).toEqual(all(2, 'durable'))

@@ -13,6 +13,7 @@ import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
 import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { VIEW_FIRST_COPY } from '../../../firmware/burst/view.ts'
 import * as el from '../../../firmware/host/element.ts'
+import { QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { readSlotImage } from '../../../host-driver/index.ts'
@@ -193,6 +194,17 @@ test('S1-M2: the host waits while a message of another is under way into the rec
   host.ring(qp.send)
   host.run()
   expect(host.card.waitUs).toBeLessThanOrEqual(50)
+})
+
+test('S1-M2, D-13: on a part that is not armed nothing is written, and the queue ends', () => {
+  const made = bench(2)
+  const { host, qp } = made.queue
+  const { nvdimm } = host.card
+  nvdimm.armed = false
+  host.card.idle()
+  play(made.queue, writing(made, 0, 4))
+  expect(host.zone1(qp.send)).toMatchObject({ state: QUEUE_ERROR, fault: 'NOT_DURABLE' })
+  expect(copiesOf(nvdimm, made.region)).toEqual(['3', '3'])
 })
 
 test('S1-M2: FLUSH and WRITE of a chain are one behind the other, in one doorbell', () => {
