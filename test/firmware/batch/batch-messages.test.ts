@@ -6,7 +6,11 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, type CutChoice } from '../../../boards/emulator/medium/power-cut.ts'
-import { BATCH_TIMEOUT_US, RECORD_BYTES_MAX } from '../../../firmware/board/limits.ts'
+import {
+  BATCH_TIMEOUT_US,
+  POSTED_RECEIVES,
+  RECORD_BYTES_MAX,
+} from '../../../firmware/board/limits.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import { OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
@@ -333,6 +337,25 @@ describe('S1-M9: what else goes to the same receives', () => {
       expect(got.map(({ data }) => data)).toEqual(upTo(256).map((i) => dataOf(i % 40, i)))
     }
   })
+})
+
+test('S1-M9: batches of many queue pairs that end in one burst: each message is told', () => {
+  const one = new MessageCard()
+  const lasts: Uint8Array[] = []
+  for (const i of upTo(20)) {
+    const qp = i === 0 ? one.qp : one.connect()
+    one.receive(8, POSTED_RECEIVES)
+    const members = upTo(POSTED_RECEIVES).map((n) => one.message(dataOf(8, 10 * i + n)))
+    const frames = batchFrames(qp, one.region, members, { operation: BASE + 10 * i })
+    one.card.serve(...frames.slice(0, -1))
+    lasts.push(frames.at(-1)!)
+  }
+  const said = statuses(one.card.serve(...lasts))
+  expect(said.map(({ durable }) => durable)).toEqual(Array(20).fill(upTo(POSTED_RECEIVES)))
+  const wanted = upTo(20).flatMap((i) =>
+    upTo(POSTED_RECEIVES).map((n) => told(10 * i + n, 10 * i + n, BASE, 8)),
+  )
+  expect(one.messages()).toEqual(wanted)
 })
 
 describe('S1-M9: forms of a message', () => {

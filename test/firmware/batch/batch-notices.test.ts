@@ -7,7 +7,8 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { BATCH_NOTICES, LINE_BYTES } from '../../../firmware/board/limits.ts'
-import { WC_SUCCESS } from '../../../firmware/host/element.ts'
+import { CAPACITY_MIN } from '../../../firmware/host/context-cache.ts'
+import { SIGNALED, WC_SUCCESS, WQE_NOP } from '../../../firmware/host/element.ts'
 import { EVENT_COMPLETION, EVENT_QUEUE_ERROR } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
@@ -39,6 +40,7 @@ import {
   rest,
   watched,
 } from '../../support/queues/notice-host.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
 const recordsFor = (slots: readonly number[], salt = 0): { slot: number; data: Uint8Array }[] =>
@@ -373,6 +375,26 @@ describe('S1-M10: what is not told is counted, and holds nobody up', () => {
       putU32(body, mad.QUEUE_LOCK_QUEUE, cq)
       body.set(lock.subarray(mad.QUEUE_LOCK_TOKEN, mad.QUEUE_LOCK_TOKEN + 4), mad.QUEUE_LOCK_TOKEN)
     })
+    rest(host, 1000)
+    expect(noticesIn(host, cq)).toMatchObject([{ says: 'missed', records: 2 }])
+  })
+
+  test('S1-M10: a cache that is full of what has to stay takes none, and then the count', () => {
+    const one = watched(noticeSetting(), 'record')
+    const { host, cq } = one
+    for (let i = 0; i < CAPACITY_MIN; i++) {
+      // Its event is due later, and its context stays until then.
+      const moderated = host.createCq(64, 2, 500)
+      host.arm(moderated)
+      const local = host.createQp(moderated)
+      host.post(local.send, elementOf({ opcode: WQE_NOP, flags: SIGNALED }))
+      host.ring(local.send)
+      host.ring(moderated)
+      host.run()
+    }
+    host.setCache(0, 1, 0, CAPACITY_MIN)
+    expect(send(one, [1, 2])).toMatchObject([{ said: 'durable' }])
+    expect(noticesIn(host, cq)).toEqual([])
     rest(host, 1000)
     expect(noticesIn(host, cq)).toMatchObject([{ says: 'missed', records: 2 }])
   })
