@@ -4,14 +4,18 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
+import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf } from '../../support/cards/test-card.ts'
+import { RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
+import { MessageCard } from '../../support/cards/message-card.ts'
+import { dataOf, readFrame } from '../../support/cards/test-card.ts'
 import { hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 import { elementOf, u64 } from '../../support/queues/queue-host.ts'
+import { sendFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 
@@ -179,4 +183,21 @@ test('both directions at once, under loss: nothing lost, doubled or out of order
     for (let i = 0; i < 10; i++) rig.pass(70_000)
     expect(end.host.poll(end.cq).map(({ status }) => status)).toEqual(all.map(() => 0))
   }
+})
+
+test('P3-26: a pair in the place of one that has failed has what is sent to it, and no other', () => {
+  const one = new MessageCard()
+  const { card } = one
+  // So many that no place is left which nobody has had.
+  const ended = Array.from({ length: QUEUE_PAIRS }, () => {
+    const peer = card.connect()
+    expect(card.serve(readFrame(peer, { rkey: 1 }, 0, 0, 8))).toMatchObject([{ syndrome: 0x62 }])
+    return peer
+  })
+  const qp = one.connect()
+  const before = ended.filter(({ number }) => (number & 0xff) === (qp.number & 0xff)).at(-1)!
+  expect(card.serve(readFrame(before, one.region, 0, 0, 8))).toEqual([])
+  one.receive(64)
+  expect(card.serve(...sendFrames(qp, dataOf(40, 1)))).toMatchObject([{ opcode: RC_ACKNOWLEDGE }])
+  expect(one.messages().map(({ data }) => data)).toEqual([dataOf(40, 1)])
 })
