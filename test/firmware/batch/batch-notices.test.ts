@@ -40,6 +40,7 @@ import {
   rest,
   watched,
 } from '../../support/queues/notice-host.ts'
+import { lock, release } from '../../support/queues/queue-calls.ts'
 import { elementOf } from '../../support/queues/queue-host.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
@@ -492,6 +493,25 @@ describe('S1-M10: the end', () => {
     expect(askNotices(host, region, next, 'record').fault).toBe('PASS')
     send(one, [2])
     expect(noticesIn(host, next)).toMatchObject([{ slots: [2, 2] }])
+  })
+
+  test('S1-M10: a queue in error, or under a lock, is none for notices, and nothing begins', () => {
+    const one = watched(noticeSetting(), 'record')
+    const { host, region, cq } = one
+    const other = host.createCq(64)
+    const { token } = lock(host, other)
+    expect(askNotices(host, region, other, 'record').fault).toBe('QUEUE_LOCKED')
+    // What was asked before goes on.
+    send(one, [1])
+    expect(noticesIn(host, cq)).toMatchObject([{ slots: [1, 1] }])
+    expect(release(host, other, token)).toBe('PASS')
+    host.setPointer(cq, 0x7000_0000)
+    send(one, upTo(70))
+    expect(host.events()).toMatchObject([{ type: EVENT_QUEUE_ERROR, queue: cq }])
+    expect(askNotices(host, region, cq, 'record').fault).toBe('QUEUE_UNKNOWN')
+    expect(askNotices(host, region, other, 'record').fault).toBe('PASS')
+    send(one, [2])
+    expect(noticesIn(host, other)).toMatchObject([{ slots: [2, 2] }])
   })
 
   test('S1-M10: a region that is removed is told of once more', () => {

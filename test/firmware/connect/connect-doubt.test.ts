@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { INITIATORS } from '../../../firmware/board/limits.ts'
+import { putU32 } from '../../../firmware/wire/bytes.ts'
 import {
   blankCapability,
   blankGeometry,
@@ -29,6 +30,7 @@ import {
   TestCard,
   type TestPeer,
 } from '../../support/cards/test-card.ts'
+import { sentBy } from '../../support/peers/strangers.ts'
 import {
   CLIENT,
   type Client,
@@ -150,23 +152,43 @@ test('X-3: a peer that has started again ends its own connections, and no otherâ
   const card = new TestCard(1 << 19).format()
   const region = card.provision({ name: 'orders' })
   publish(card, { name: 'orders', form: mad.FORM_CAPABILITY })
-  const connect = (n: number, guid: readonly number[], incarnation: number): TestPeer => {
+  const connect = (n: number, guid: readonly number[], incarnation: number, from = 1): TestPeer => {
     const client = { ...CLIENT, localId: n, qpn: 0x500 + n }
-    const req = reqOf(client, { guidHigh: guid[0]!, guidLow: guid[1]! })
+    const localGid = new Uint8Array(16)
+    localGid.set([0xff, 0xff, 10, 0, 0, from], 10)
+    const req = reqOf(client, { guidHigh: guid[0]!, guidLow: guid[1]!, localGid })
     const block = { ...blankCapability(), features: 1, clientLow: n, incarnation }
     writeCapability(req.privateData, cm.IP_CM_USER, block)
     const bytes = message(cm.CM_REQ, n, (body, at) => cm.writeReq(body, at, req))
-    const rep = repOf(card.serve(madFrame(bytes)))
-    card.serve(rtu(client, rep))
+    const rep = repOf(card.serve(sentBy(madFrame(bytes), from)))
+    card.serve(sentBy(rtu(client, rep), from))
     return { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
   }
   const serves = (qp: TestPeer): boolean =>
     persistAcks(card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))).length > 0
   const pairs = [connect(1, [1, 7], 1), connect(2, [1, 8], 1), connect(3, [2, 7], 1)]
   expect(pairs.map(serves)).toEqual([true, true, true])
+  // A GUID is no secret: another station that says to be that adapter ends nothing.
+  connect(5, [1, 7], 3, 51)
+  expect(pairs.map(serves)).toEqual([true, true, true])
   const again = connect(4, [1, 7], 2)
   expect(pairs.map(serves)).toEqual([false, true, true])
   expect(serves(again)).toBe(true)
+})
+
+test('a connection that RDMA-CM has made does not end by DISCONNECT', () => {
+  const card = served()
+  const rep = repOf(card.serve(reqFrame(CLIENT)))
+  card.serve(rtu(CLIENT, rep))
+  const psn = rep.startingPsn
+  const qp = { number: rep.qpn, peer: CLIENT.qpn, mtu: 1024, psn, operation: 0 }
+  const answer = card.manage(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
+    putU32(body, mad.DISCONNECT_QP, qp.number)
+    putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
+  })
+  expect(answer.fault).toBe('PASS')
+  const frames = writeFrames(qp, card.open('bytes'), 0, dataOf(8, 1))
+  expect(card.serve(...frames).map(({ syndrome }) => syndrome)).toEqual([ACK])
 })
 
 test('P2-2: an announcement for which there is no room ends its connection, and no other', () => {

@@ -34,7 +34,9 @@ import {
   destroy,
   fillCq,
   hostOf,
+  lock,
   register,
+  release,
   sendCall,
   stationOf,
   takeAnswers,
@@ -671,6 +673,19 @@ describe('DESTROY', () => {
     for (const queue of [0, 1, 2, 5, host.count, 2 ** 31, 2 ** 32 - 1]) {
       expect(destroy(host, queue), `${queue}`).toBe('QUEUE_UNKNOWN')
     }
+  })
+
+  test('a pair stays while the lock of either queue is taken', () => {
+    const host = hostOf().init()
+    const { send, receive } = host.createQp(host.createCq(16), { units: 8 })
+    for (const queue of [send, receive]) {
+      const { token } = lock(host, queue)
+      expect(destroy(host, send)).toBe('QUEUE_LOCKED')
+      expect([host.zone1(send).valid, host.zone1(receive).valid]).toEqual([1, 1])
+      expect(release(host, queue, token)).toBe('PASS')
+    }
+    expect(destroy(host, send)).toBe('PASS')
+    expect([host.zone1(send).valid, host.zone1(receive).valid]).toEqual([0, 0])
   })
 
   test('nothing is taken from a queue that was ended, though it was rung', () => {

@@ -8,6 +8,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../boards/emulator/medium/power-cut.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import {
   REGIONS,
   REMEMBERED_RECORDS,
@@ -409,6 +410,28 @@ describe('a region that is removed', () => {
     do answers.push(card.tryProvision(large).fault)
     while (answers.at(-1) === 'UNDER_WAY' && answers.length < 100)
     expect(answers.at(-1)).toBe('NO_SPACE')
+  })
+
+  it('leaves its room to who asks in a burst that has done its slice, when he asks again', () => {
+    const card = new TestCard(1 << 17).format()
+    const length = (1 << 17) - 28672 - 8192
+    const bytes = { kind: mad.KIND_BYTES, length }
+    card.provision({ name: 'full', ...bytes })
+    const ask = (shape: RegionShape): Uint8Array =>
+      card.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
+    const first = card.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
+      body.set(new TextEncoder().encode('full'), mad.REGION_NAME)
+    })
+    const other = { name: 'other', ...bytes }
+    const sent = card.serve(first, ask({ name: 'small', slots: 4, capacity: 64 }), ask(other))
+    expect(sent.map(({ payload }) => FAULTS[payload[mad.MAD_FAULT]!]!.name)).toEqual([
+      'PASS',
+      'PASS',
+      'UNDER_WAY',
+    ])
+    expect(names(card)).toEqual(['small'])
+    card.provision(other)
+    expect(names(card).sort()).toEqual(['other', 'small'])
   })
 
   it('leaves its place to the next one, where all are taken', () => {

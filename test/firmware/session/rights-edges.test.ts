@@ -4,7 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
+import { TYPE_CONNECTED } from '../../../firmware/host/queue-info.ts'
+import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
 import {
   blankCapability,
   readCapability,
@@ -24,19 +27,23 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestCard,
+  TestCard,
   type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
+import { stationOf } from '../../support/queues/queue-calls.ts'
+import { QueueHost, readying } from '../../support/queues/queue-host.ts'
+import { BASE, fillMap, fillOnDemand, payloadOf, words } from '../../support/residency/on-demand.ts'
 import { associateFrame, sizeAnswers } from '../../support/residency/residency-asks.ts'
-import { closedCard, type Guests, guests } from '../../support/sessions/closed-card.ts'
+import { closedCard, type Guests, guests, IDENTITY } from '../../support/sessions/closed-card.ts'
 import { Guest } from '../../support/sessions/guest.ts'
-import { ADMIN, WRITER } from '../../support/sessions/peers.ts'
+import { ADMIN, peer, WRITER } from '../../support/sessions/peers.ts'
 import { CLIENT, idsFrame, messagesOf, PORT, repOf, reqFrame } from '../../support/wire/cm.ts'
 import {
   carriedFrames,
   firstDifference,
   sendFrames,
+  slotOffset,
   writeFrames,
 } from '../../support/wire/requests.ts'
 
@@ -159,6 +166,68 @@ test('R1-S14: rights are the same after a restart, and old keys and queue pairs 
   expect(newOther.manage(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, named('records')).fault).toBe(
     'FORBIDDEN',
   )
+})
+
+test('R1-S14: a name of more than ASCII is compared as text is, letter by letter', () => {
+  const name = 'Zürich €🙂'
+  const peers = [peer('admin', ADMIN, { admin: true }), peer('writer', WRITER, { write: [name] })]
+  const { card } = closedCard(1 << 20, { facts: { identity: { ...IDENTITY, peers } } })
+  const admin = new Guest(card, ADMIN, 11).enter()
+  const writer = new Guest(card, WRITER, 12).enter()
+  admin.format()
+  const theirs = admin.provision({ name })
+  const others = ['Zürich €🙃', 'Zurich €🙂'].map((other) => admin.provision({ name: other }))
+  expect(persists(writer, writer.connect(), theirs)).toEqual([0])
+  for (const other of others) expect(persists(writer, writer.connect(), other)).toEqual([])
+})
+
+test('R1-S14: REPORT tells a peer of regions that he may read, and an admin of those gone too', () => {
+  const { card, admin, writer, reader, other } = guests()
+  const losses = ['records', 'other'].map((name, i) => {
+    const region = admin.openAsIs(name)
+    // One lies behind the other, and both are alike.
+    for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, 2 * i + copy, 3) / 64)
+    admin.scan(region.id)
+    return region.id
+  })
+  const told = (who: Guest): number[] => {
+    const body = who.must(mad.METHOD_GET, mad.ATTRIBUTE_REPORT)
+    const here = u32(body, mad.REPORT_HERE)
+    expect(u32(body, mad.REPORT_TOTAL)).toBe(here)
+    return Array.from({ length: here }, (_, i) => {
+      return u16(body, mad.REPORT_FIRST + i * mad.REPORT_ENTRY_BYTES + mad.ENTRY_REGION)
+    })
+  }
+  const [records, others] = losses
+  expect(told(admin)).toEqual(losses)
+  expect([told(writer), told(reader), told(other)]).toEqual([[records], [records], [others]])
+  remove(card, admin, 'records')
+  expect(told(admin)).toEqual(losses)
+  expect([told(writer), told(reader), told(other)]).toEqual([[], [], [others]])
+})
+
+// ---- queue pairs of the host -------------------------------------------------------------------
+
+test('R1-S14: the peer of a queue pair of the host has what the host registers, no region', () => {
+  const facts = { identity: IDENTITY }
+  const card = new TestCard(1 << 20, { facts, ram: new HostRam(4 << 20) })
+  const host = new QueueHost(card).init()
+  const admin = new Guest(card, ADMIN, 11).enter()
+  admin.format()
+  const before = admin.provision()
+  const { number, send } = host.createQp(host.createCq(16), { type: TYPE_CONNECTED, units: 8 })
+  const peer = { number: 0x321, mtu: 1024, peerPsn: 5, psn: 6, incarnation: 0, ...stationOf(1) }
+  host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, readying(send, peer))
+  const behind = admin.provision({ name: 'other' })
+  const heap = host.must(mad.METHOD_SET, mad.ATTRIBUTE_ON_DEMAND, fillOnDemand())
+  const rkey = u32(heap, mad.ON_DEMAND_RKEY)
+  const frame = host.allocate(PAGE_BYTES, PAGE_BYTES) / PAGE_BYTES
+  host.must(mad.METHOD_SET, mad.ATTRIBUTE_MAP, fillMap(rkey, 1, [[0, frame]]))
+  host.bytes.set(dataOf(16, 9), frame * PAGE_BYTES)
+  const qp = { number, peer: 0x321, mtu: 1024, psn: 5, operation: 0 }
+  const [vaHigh, vaLow] = words(BASE)
+  expect(payloadOf(card.serve(readFrame(qp, { rkey }, vaHigh, vaLow, 16)))).toEqual(dataOf(16, 9))
+  for (const region of [before, behind]) expect(reads(card, qp, region)).toBe(false)
 })
 
 // ---- several regions in one request ------------------------------------------------------------
