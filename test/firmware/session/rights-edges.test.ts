@@ -181,7 +181,7 @@ test('R1-S14: a name of more than ASCII is compared as text is, letter by letter
   for (const other of others) expect(persists(writer, writer.connect(), other)).toEqual([])
 })
 
-test('R1-S14: REPORT tells a peer of regions that he may read, and an admin of those gone too', () => {
+test('R1-S14: REPORT tells a peer of regions that he may read, an admin of those gone', () => {
   const { card, admin, writer, reader, other } = guests()
   const losses = ['records', 'other'].map((name, i) => {
     const region = admin.openAsIs(name)
