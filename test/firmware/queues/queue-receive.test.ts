@@ -185,7 +185,7 @@ test('both directions at once, under loss: nothing lost, doubled or out of order
   }
 })
 
-test('P3-26: a pair in the place of one that has failed has what is sent to it, and no other', () => {
+test('P3-26: a pair in the place of one that has failed has what is sent to it, no other', () => {
   const one = new MessageCard()
   const { card } = one
   // So many that no place is left which nobody has had.
