@@ -7,7 +7,7 @@ import { ATTRIBUTE_CONNECT, SEALED_VERSION } from '../../../firmware/wire/manage
 import type { Harness } from './harness.ts'
 
 /** Frames of strangers in a window that are no flood yet, and the clients that a filter names. */
-export const STRANGERS_MAX = 512
+export const STRANGERS_MAX = 4096
 export const CLIENTS_MAX = 512
 /** Bursts of the harness, and frames at a time: fewer than the smallest socket has room for. */
 const BURST = 32
