@@ -11,6 +11,7 @@ import { CAPACITY_MIN } from '../../../firmware/host/context-cache.ts'
 import { SIGNALED, WC_SUCCESS, WQE_NOP } from '../../../firmware/host/element.ts'
 import { EVENT_COMPLETION, EVENT_QUEUE_ERROR } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
+import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_LOCAL_FLUSH } from '../../../firmware/wire/persist-ack.ts'
@@ -40,8 +41,8 @@ import {
   rest,
   watched,
 } from '../../support/queues/notice-host.ts'
-import { lock, release } from '../../support/queues/queue-calls.ts'
-import { elementOf } from '../../support/queues/queue-host.ts'
+import { lock, release, stationOf } from '../../support/queues/queue-calls.ts'
+import { elementOf, readying } from '../../support/queues/queue-host.ts'
 import { slotOffset } from '../../support/wire/requests.ts'
 
 const recordsFor = (slots: readonly number[], salt = 0): { slot: number; data: Uint8Array }[] =>
@@ -227,6 +228,37 @@ describe('S1-M10: told is what is durable, and once', () => {
       readFrame(qp, region, 0, 0, 8),
     )
     host.card.serve(readFrame(qp, { rkey: 0x7fffffff }, 0, 0, 8))
+    expect(noticesIn(host, cq)).toMatchObject([{ records: 3, slots: [0, 2], all: false }])
+  })
+
+  test('S1-M10: a batch of a pair of the host that gives up is told in the next turn', () => {
+    const one = watched(noticeSetting(), 'burst')
+    const { host, region, cq } = one
+    const { card } = host
+    const { number, send } = host.createQp(host.createCq(16), {
+      type: info.TYPE_CONNECTED,
+      units: 8,
+    })
+    const peer = { number: 0x321, mtu: 4096, peerPsn: 5, psn: 6, incarnation: 1, ...stationOf(1) }
+    host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, readying(send, peer))
+    const qp = { number, peer: 0x321, mtu: 4096, psn: 5, operation: 0 }
+    // The peer acknowledges nothing: after seven repetitions the next turn gives it up.
+    host.post(send, elementOf({ opcode: SEND, inline: dataOf(8, 1) }))
+    host.ring(send)
+    host.run()
+    const repeats = Array.from({ length: 7 }, () => card.pass(card.waitUs).length)
+    expect(repeats).toEqual(new Array(7).fill(1))
+    const list = recordsFor(upTo(3)).map((record, index) => ({ ...record, index }))
+    // A read has to follow what is collected.
+    const frames = batchFrames(qp, region, list, { count: 4, ends: false })
+    card.serve(...frames, readFrame(qp, region, 0, 0, 8))
+    while (host.zone1(send).state === info.QUEUE_READY) {
+      expect(noticesIn(host, cq)).toEqual([])
+      card.pass(card.waitUs)
+    }
+    expect(noticesIn(host, cq)).toEqual([])
+    expect(card.waitUs).toBe(1)
+    card.pass(1)
     expect(noticesIn(host, cq)).toMatchObject([{ records: 3, slots: [0, 2], all: false }])
   })
 

@@ -34,6 +34,7 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
+import { BYTES_AT } from '../../support/cards/bytes-card.ts'
 import { drawNumber } from '../../support/cards/draws.ts'
 import {
   type Agent,
@@ -66,6 +67,7 @@ import {
   ACK,
   atomicWriteFrame,
   disconnect,
+  fetchAddFrame,
   flushFrame,
   NAK_OPERATIONAL,
   sendFrames,
@@ -270,6 +272,21 @@ describe('bytes registered write-persist', () => {
     cutPower(made, NOTHING)
     const found = readBytes(restarted(made), 24)!
     expect(found.slice(16)).toEqual(dataOf(8, 1))
+  })
+
+  test('an ATOMIC WRITE behind an atomic that the medium refuses is not stored', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    const own = card.provision({ name: 'own', ...OWN })
+    card.nvdimm.poison(BYTES_AT / LINE_BYTES)
+    const before = card.counter('QP_ERROR_STATE')
+    const sent = card.serve(
+      fetchAddFrame(qp, own, 0, 1n),
+      atomicWriteFrame(qp, bytes, 0, dataOf(8, 1)),
+    )
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([NAK_OPERATIONAL])
+    expect(card.counter('QP_ERROR_STATE')).toBe(before + 1)
+    expect(readBytes(card, 8)).toEqual(new Uint8Array(8))
   })
 
   test('X-1: the host restarts between packets of a WRITE: refused, as its first is lost', () => {
