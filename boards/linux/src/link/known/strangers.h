@@ -26,7 +26,7 @@
 enum {
   CLIENTS_MAX = 512, /* two lines of a program each: the kernel has room for two such programs */
   CLIENT_PLACES = 2 * CLIENTS_MAX,
-  STRANGERS_MAX = 4096,
+  STRANGERS_MAX = 4096, /* more than a crowd asks; they take a tenth of a core */
   FIRST_LINES_MAX = 16,
 };
 
