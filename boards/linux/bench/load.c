@@ -218,10 +218,12 @@ static struct sockaddr_in loopback(unsigned port) {
 }
 
 static void open_socket(struct load *load, unsigned from_port, unsigned port) {
-  int bytes = SOCKET_BYTES;
+  int bytes = SOCKET_BYTES, on = 1;
   struct sockaddr_in from = loopback(from_port), to = loopback(port);
   load->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   must(load->fd >= 0, strerror(errno));
+  /* Who has made the queue pair keeps the port. */
+  setsockopt(load->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(load->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   setsockopt(load->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   must(bind(load->fd, (struct sockaddr *)&from, sizeof from) == 0, strerror(errno));

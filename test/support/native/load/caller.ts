@@ -2,8 +2,9 @@
  * Control calls to a card over UDP, one after another, and what a load needs of them: a region, and
  * queue pairs.
  *
- * Invariant: all leave one port, for a card knows an Ethernet address at one place only. Between
- * two calls the port is free: a load that sends from it is the same machine.
+ * Invariant: all leave one port, for a card knows an Ethernet address at one place only. It stays
+ * ours until the caller is closed, and others of this machine may use it between two calls: a load
+ * that sends from it, with SO_REUSEADDR. Nobody else is given it.
  */
 
 import { createSocket } from 'node:dgram'
@@ -41,9 +42,14 @@ const NO_CARD = {
   },
 }
 
+/** Sockets of one port. */
+const SHARED = { type: 'udp4', reuseAddr: true } as const
+
 export class Caller {
   private readonly port: number
   private readonly guest: Guest
+  /** Keeps the port: it is connected to itself, and so hears nobody else. */
+  private readonly keeper = createSocket(SHARED)
   private ownPort = 0
 
   /** Calls the card at that port, with the keys of a peer. */
@@ -87,12 +93,26 @@ export class Caller {
     }
   }
 
+  /** Nobody calls any more. */
+  close(): void {
+    this.keeper.close()
+  }
+
+  private async keepPort(): Promise<void> {
+    const { keeper } = this
+    keeper.bind(0, '127.0.0.1')
+    await once(keeper, 'listening')
+    this.ownPort = keeper.address().port
+    keeper.connect(this.ownPort, '127.0.0.1')
+    await once(keeper, 'connect')
+  }
+
   private async exchange(frame: Uint8Array): Promise<Sent> {
-    const socket = createSocket('udp4')
+    if (this.ownPort === 0) await this.keepPort()
+    const socket = createSocket(SHARED)
     try {
       socket.bind(this.ownPort, '127.0.0.1')
       await once(socket, 'listening')
-      this.ownPort = socket.address().port
       const answered = once(socket, 'message') as Promise<[Buffer]>
       socket.send(frame, this.port, '127.0.0.1')
       const [answer] = await answered

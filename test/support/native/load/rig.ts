@@ -88,6 +88,8 @@ export async function runLoad(
 export class Running {
   readonly child: ChildProcess
   readonly port: number
+  private readonly callers: Caller[] = []
+  private readonly others: ChildProcess[] = []
 
   constructor(child: ChildProcess, port: number) {
     this.child = child
@@ -99,7 +101,21 @@ export class Running {
     return Number(readFileSync(`/proc/${this.child.pid}/schedstat`, 'utf8').split(' ')[0])
   }
 
+  /** Who calls it as an admin, until it ends. */
+  caller(): Caller {
+    const caller = new Caller(this.port, ADMIN)
+    this.callers.push(caller)
+    return caller
+  }
+
+  /** A program that ends with it, if it has not ended before. */
+  add(other: ChildProcess): void {
+    this.others.push(other)
+  }
+
   async close(): Promise<void> {
+    for (const caller of this.callers.splice(0)) caller.close()
+    for (const other of this.others.splice(0)) other.kill('SIGKILL')
     const closed = once(this.child, 'close')
     this.child.kill('SIGTERM')
     await closed
@@ -218,7 +234,7 @@ export async function startPerdured(
 ): Promise<Served> {
   const running = await startBlank(build, folder, bytes, more, env)
   try {
-    const caller = new Caller(running.port, ADMIN)
+    const caller = running.caller()
     await caller.provision(SLOTS, bytes)
     const pair = { client: CLIENT_ID, clientQp: CLIENT_QP, hasTags: false }
     const { qp } = await caller.connect(pair)

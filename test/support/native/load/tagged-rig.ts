@@ -25,7 +25,7 @@ import { TAG_KEY_BYTES, TRAILER_BYTES } from '../../../../firmware/wire/tag.ts'
 import { ADMIN, CARD } from '../../sessions/peers.ts'
 import { tagged } from '../../sessions/tagged.ts'
 import { writeIcrc } from '../../wire/frames.ts'
-import { Caller } from './caller.ts'
+import type { Caller } from './caller.ts'
 import {
   ask,
   type Build,
@@ -97,7 +97,7 @@ export class TaggedRig {
     const lines = [...identityIn(folder), `console = unix:${console}`]
     const running = await startBlank(build, folder, bytes, lines, env)
     try {
-      const caller = new Caller(running.port, ADMIN)
+      const caller = running.caller()
       await caller.enter()
       await caller.provision(SLOTS, bytes)
       const plain = await caller.connect({ client: 7, clientQp: 0x101, hasTags: false })
@@ -138,6 +138,7 @@ export class TaggedRig {
   /** Begins a flood of that kind on the queue pair with tags. */
   async flood(forgery: Forgery): Promise<Flood> {
     const child = spawn(this.programs.flood, [String(this.running.port)])
+    this.running.add(child)
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
     child.stdin.end(this.forgeries[forgery])
     if ((await lines.next()).value !== 'floods') throw new Trouble('the flood did not begin')
