@@ -5,6 +5,7 @@
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 
+import type { Peer } from '../boards/software/peers.ts'
 import type { Depths } from '../firmware/wire/capability.ts'
 import { copyOf } from './base/bytes.ts'
 import { sleep, waitAtMost } from './base/clock.ts'
@@ -25,6 +26,7 @@ import {
   type RegionRequest,
 } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
+import type { PeerRequest } from './control/peers.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 import { REGION_NAME } from './control/region-name.ts'
 import type { Connection } from './link/connection.ts'
@@ -291,6 +293,31 @@ export class Dpu {
     const open = this.connection.regions.get(name)
     if (open !== undefined) open.gone = true
     this.connection.regions.delete(name)
+  }
+
+  /** Who may come to this DPU: an admin may ask that, and its own host. */
+  peers(): Promise<Peer[]> {
+    this.check()
+    return this.connection.management.peers()
+  }
+
+  /**
+   * One more peer may come, from now on and after every start of the DPU. Rejects with PEER_TAKEN
+   * where a peer has that key or that name, and with PEERS_FIXED where the DPU's board does not
+   * keep its peers in a file that it may write.
+   */
+  addPeer(peer: PeerRequest): Promise<void> {
+    this.check()
+    return this.connection.management.addPeer(peer)
+  }
+
+  /**
+   * The peer that has this public key comes no more. Its sessions and connections have ended when
+   * this resolves; what was acknowledged to it stays durable.
+   */
+  removePeer(key: Uint8Array): Promise<void> {
+    this.check()
+    return this.connection.management.removePeer(key)
   }
 
   /** Every region of the part. */

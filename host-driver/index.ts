@@ -19,6 +19,7 @@ export {
   type SharedAddresses,
   type SharedMemory,
 } from '../boards/host-port.ts'
+export type { Peer } from '../boards/software/peers.ts'
 export type { Depths } from '../firmware/wire/capability.ts'
 export {
   ArgumentError,
@@ -42,6 +43,7 @@ export type { OnDemandCounts, OnDemandOptions, OnDemandRegion } from './card/on-
 export { connect } from './connect.ts'
 export type { Attachment, BytesRequest, Publication, RegionRequest } from './control/management.ts'
 export type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
+export type { PeerRequest } from './control/peers.ts'
 export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 export type { Dpu, ScanResult } from './dpu.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './link/slot-image.ts'

@@ -97,7 +97,8 @@ export function peersText(peers: readonly Peer[]): string {
   return lines.join('')
 }
 
-function rightsOf({ admin, read, write }: Peer): string[] {
+/** What it may do, in the words of its line. */
+export function rightsOf({ admin, read, write }: Peer): string[] {
   if (admin) return ['admin']
   const named = (right: string) => (region: string) => `${right}:${encodeURIComponent(region)}`
   return [...read.map(named('read')), ...write.map(named('write'))]

@@ -355,6 +355,11 @@ export const FAULTS: readonly FaultRow[] = [
     0,
     'many handshakes come: the first message has to bring the cookie that the answer has',
   ),
+  faultRow('NO_PEER', 'management', 0, 'no peer of the card has that key'),
+  faultRow('PEER_TAKEN', 'management', 0, 'a peer of the card has that key, or that name'),
+  faultRow('PEERS_FULL', 'management', 0, 'the card knows as many peers as it can'),
+  faultRow('PEERS_FIXED', 'management', 0, 'the board of the card does not keep other peers'),
+  faultRow('LAST_ADMIN', 'management', 0, 'nobody would be left who may say who comes'),
 ]
 
 function numberOf(name: string): Fault {
@@ -485,5 +490,10 @@ export const FORBIDDEN: Fault = numberOf('FORBIDDEN')
 export const OPEN_CARD: Fault = numberOf('OPEN_CARD')
 export const NO_TAG: Fault = numberOf('NO_TAG')
 export const COOKIE: Fault = numberOf('COOKIE')
+export const NO_PEER: Fault = numberOf('NO_PEER')
+export const PEER_TAKEN: Fault = numberOf('PEER_TAKEN')
+export const PEERS_FULL: Fault = numberOf('PEERS_FULL')
+export const PEERS_FIXED: Fault = numberOf('PEERS_FIXED')
+export const LAST_ADMIN: Fault = numberOf('LAST_ADMIN')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -170,6 +170,16 @@ export const SEAL_DATA_BYTES = 64
 export const SECURE = 18
 export const SECURE_BYTES = 68
 
+/**
+ * Changes the list of peers that the board states at power-on (`Facts.identity`), durably. `aux` 1:
+ * [from, from + length) in packet memory, at most PEER_LINE_BYTES, is one more line of a peers file
+ * (boards/doc/operating.md), UTF-8 without its end. `aux` 0: it is the public key, 64 hexadecimal
+ * digits, whose line goes. NOT_KEPT, and nothing has changed, where the board keeps its list as it
+ * is; BAD_COMMAND likewise for what no line of the list can be, and for a key that has none. It may
+ * take as long as a file system does.
+ */
+export const KEEP_PEER = 19
+
 /** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
 export const NO_SNOOP = 1
 
@@ -209,6 +219,8 @@ export const DMA_FAILED = 7
 export const GUARD_FAILED = 8
 /** What a peer sent proves nothing: another tag than the key gives, a point of small order. */
 export const AUTHENTICATION_FAILED = 9
+/** The board keeps its peers as they are: it has no file of them, or may not write it. */
+export const NOT_KEPT = 10
 
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.

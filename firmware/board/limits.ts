@@ -133,6 +133,9 @@ export const PEERS = 64
 /** Regions in which one of them has rights. */
 export const PEER_REGIONS = 8
 
+/** Longest line of a peers file that KEEP_PEER adds, bytes. */
+export const PEER_LINE_BYTES = 1024
+
 /** Records of one batch, at the most (wire-format 7.2). */
 export const BATCH_RECORDS_MAX = 256
 

@@ -26,6 +26,7 @@ import {
   HOST_CALLS,
   LANES,
   LINE_BYTES,
+  PEER_LINE_BYTES,
   QUEUE_PAIRS,
   RECEIVE_BYTES,
   RECEIVES,
@@ -65,11 +66,14 @@ export const SECRETS_AT: number = RANDOM_AT + RANDOM_BYTES
 export const SECRETS_TEXT_BYTES = 512
 export const SECRETS_BYTES: number = SECRETS_TEXT_BYTES + 128
 
+/** The line of a peer, as it goes to the board. */
+export const PEER_LINE_AT: number = SECRETS_AT + SECRETS_BYTES
+
 /**
  * One frame header per queue pair, ready to be copied under an answer: 128 bytes each; and one for
  * management.
  */
-export const TEMPLATES_AT: number = SECRETS_AT + SECRETS_BYTES
+export const TEMPLATES_AT: number = PEER_LINE_AT + PEER_LINE_BYTES
 export const TEMPLATE_BYTES = 128
 
 /** The superblock, as it is read and written. */

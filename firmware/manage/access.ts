@@ -77,7 +77,12 @@ export function mayLearnKeys(call: Call): boolean {
 /** Whose queue pairs and answers those of who asks are (transport/places.ts). */
 export function askerOf({ state, packet, session }: Call): string {
   if (packet === null) return OWN_HOST
-  return session === null ? sourceOf(state, packet) : `peer ${session.peer}`
+  return session === null ? sourceOf(state, packet) : peerSource(session.peer)
+}
+
+/** Whose those of the peer at that place are. */
+export function peerSource(place: number): string {
+  return `peer ${place}`
 }
 
 /** The peer that asks over the network. */

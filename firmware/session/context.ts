@@ -28,6 +28,16 @@ export interface Cookies {
   readonly proven: { readonly source: string; count: number }[]
 }
 
+/** A peer that is told in several datagrams (manage/peers.ts). */
+export interface PeerDraft {
+  /** Who tells it (manage/access.ts). */
+  readonly from: string
+  readonly peer: Peer
+  /** Regions of it that were told, and how many it has. */
+  told: number
+  readonly regions: number
+}
+
 /** Whom the card has refused (refusals.ts). */
 export interface Refusals {
   count: number
@@ -41,9 +51,12 @@ export interface Sessions {
   readonly primitives: Primitives
   /** The card's own keys; null where the card is open. */
   own: KeyPair | null
-  peers: readonly Peer[]
-  /** Of each peer: the upper half of the ids that its clients have (sealed.ts). */
-  tags: readonly number[]
+  /** By places: who has left one is NOBODY (peers.ts). */
+  peers: Peer[]
+  /** Of each peer: the upper half of the ids that its clients have (sealed.ts); -1 of NOBODY. */
+  tags: number[]
+  /** One more peer, as far as it was told; null if none is. */
+  draft: PeerDraft | null
   readonly places: (Session | null)[]
   readonly cookies: Cookies
   readonly refusals: Refusals

@@ -23,10 +23,8 @@ import {
   PEER_UNKNOWN,
   SEAL_BROKEN,
 } from '../board/fault.ts'
-import type { Peer } from '../board/hal.ts'
 import { SESSION_US, SESSIONS } from '../board/limits.ts'
 import { drawBytes, random32, stir } from '../board/random.ts'
-import { regionNameFrom } from '../medium/region-name.ts'
 import { putU32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Session, SessionState, Sessions } from './context.ts'
@@ -44,28 +42,22 @@ import {
   split,
   writeSecond,
 } from './noise.ts'
+import { peerOf, putPeer, withNames } from './peers.ts'
 import { createRefusals } from './refusals.ts'
-import { clientTag, createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
+import { createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
 
 export function createSessions(primitives: Primitives): Sessions {
   const places: Sessions['places'] = new Array(SESSIONS).fill(null)
   const counted = { cookies: createCookies(), refusals: createRefusals() }
-  return { primitives, own: null, peers: [], tags: [], places, ...counted }
+  return { primitives, own: null, peers: [], tags: [], draft: null, places, ...counted }
 }
 
 /** At power-on: the keys of the card, and its peers, as the board states them. */
 export function admitPeers({ sessions, facts }: BoardState & SessionState): void {
   const { identity } = facts
   if (identity === undefined) return
-  const { primitives } = sessions
-  sessions.own = keyPairOf(primitives, new Uint8Array(identity.secret))
-  sessions.peers = identity.peers.map(withNames)
-  sessions.tags = identity.peers.map(({ key }) => clientTag(primitives, new Uint8Array(key)))
-}
-
-/** The names of its regions are told as text, and compared as regions have them. */
-function withNames(peer: Peer): Peer {
-  return { ...peer, read: peer.read.map(regionNameFrom), write: peer.write.map(regionNameFrom) }
+  sessions.own = keyPairOf(sessions.primitives, new Uint8Array(identity.secret))
+  for (const [place, peer] of identity.peers.entries()) putPeer(sessions, place, withNames(peer))
 }
 
 /** Does the card take calls of its peers only? */
@@ -100,10 +92,6 @@ export function answerHandshake(
   stir(state, [nowUs | 0, Math.floor(nowUs / 2 ** 32)])
   handshake.ephemeral = keyPairOf(primitives, drawBytes(state, KEY_BYTES))
   return makeSession(state, handshake, peer, to)
-}
-
-function peerOf({ peers }: Sessions, key: Uint8Array): number {
-  return peers.findIndex((peer) => key.every((byte, i) => byte === peer.key[i]))
 }
 
 function makeSession(

@@ -122,6 +122,9 @@ export const ATTRIBUTE_ON_DEMAND_END = 0x0073
 export const ATTRIBUTE_ON_DEMAND_STATE = 0x0074
 export const ATTRIBUTE_RESIDENCY = 0x0075
 export const ATTRIBUTE_HANDSHAKE = 0x0080
+export const ATTRIBUTE_PEERS = 0x0081
+export const ATTRIBUTE_ADD_PEER = 0x0082
+export const ATTRIBUTE_REMOVE_PEER = 0x0083
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.
@@ -278,6 +281,32 @@ export const HANDSHAKE_SESSION = 0
 export const HANDSHAKE_INCARNATION = 4
 export const HANDSHAKE_RIGHTS = 8
 export const RIGHTS_ADMIN = 1
+
+/*
+ * PEERS (GET, the modifier is a place of the list): the first peer at that place or behind it.
+ * ADD_PEER (SET): one more peer; where it has more regions than one datagram has room for, they
+ * come in their order, and it is added behind the last one. REMOVE_PEER (SET) reads the key only.
+ *
+ *    0 public key, 32 bytes: zeros behind the last peer    32 name, 32 bytes
+ *   64 its place u8    65 rights u8: bit 0 an admin's      66 regions in all u8, at most 8
+ *   67 the first region here u8, also in what asks PEERS   68 regions here u8, at most 3
+ *   72 of each region 36 bytes:
+ *
+ *       0 right u8: 1 to read, 2 to write and read    4 name, 32 bytes; '*' for every region
+ */
+export const PEER_KEY = 0
+export const PEER_NAME = 32
+export const PEER_PLACE = 64
+export const PEER_RIGHTS = 65
+export const PEER_REGIONS_TOTAL = 66
+export const PEER_REGIONS_FROM = 67
+export const PEER_REGIONS_HERE = 68
+export const PEER_FIRST_REGION = 72
+export const PEER_REGION_BYTES = 36
+export const PEER_REGION_NAME = 4
+export const PEER_REGIONS_PER_MAD = 3
+export const PEER_MAY_READ = 1
+export const PEER_MAY_WRITE = 2
 
 /*
  * CONNECT (SET)

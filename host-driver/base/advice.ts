@@ -62,6 +62,11 @@ const ADVICE: Readonly<Record<string, string>> = {
   FORBIDDEN: "Have the card's operator give this key the right, or come with another key.",
   COOKIE: 'Many handshakes come to the card at once: try again.',
   OPEN_CARD: 'Leave the key out of the target: whoever reaches this card may come.',
+  NO_PEER: "See the keys of those who may come with 'perdure peers list'.",
+  PEER_TAKEN: 'Choose another name; or remove the peer first, and then add it with other rights.',
+  PEERS_FULL: 'Remove a peer that comes no more.',
+  PEERS_FIXED: 'See that the card may write its peers file, and that it still has an admin; or edit it there.',
+  LAST_ADMIN: 'Add another admin first.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',

@@ -20,6 +20,7 @@ import { addFlash } from './flash/flash.ts'
 import { addImage } from './flash/image.ts'
 import { addInspect } from './inspect/inspect.ts'
 import { addKey } from './key.ts'
+import { addPeers } from './peers.ts'
 import { addPersist } from './persist.ts'
 import { addRead } from './read.ts'
 import { addRecover } from './recover.ts'
@@ -38,6 +39,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   (program) => addImage(program, version()),
   addFlash,
   addKey,
+  addPeers,
 ]
 
 const EXIT_CODES = `

@@ -7,6 +7,7 @@
  */
 
 import { isIP } from 'node:net'
+import type { Peer } from '../../boards/software/peers.ts'
 import { FAULTS, PASS } from '../../firmware/board/fault.ts'
 import {
   COPIES_MAX,
@@ -52,6 +53,7 @@ import {
   readRegionInfo,
   readReportEntry,
 } from './part.ts'
+import { keyBody, type PeerRequest, peerBodies, readPeers } from './peers.ts'
 import {
   type CacheRequest,
   cacheBody,
@@ -317,6 +319,23 @@ export class Management {
   async remove(name: string): Promise<void> {
     const body = namedBody(name, 0)
     await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, body)
+  }
+
+  /** Who may come to the card. */
+  peers(): Promise<Peer[]> {
+    return readPeers((place, body) => this.get('peers', mad.ATTRIBUTE_PEERS, place, body))
+  }
+
+  /** One more peer may come. */
+  async addPeer(peer: PeerRequest): Promise<void> {
+    for (const body of peerBodies(peer)) {
+      await this.set(`add peer '${peer.name}'`, mad.ATTRIBUTE_ADD_PEER, body)
+    }
+  }
+
+  /** The peer that has this public key comes no more. */
+  async removePeer(key: Uint8Array): Promise<void> {
+    await this.set('remove peer', mad.ATTRIBUTE_REMOVE_PEER, keyBody(key))
   }
 
   /** Offers the region on a port of RDMA-CM until the DPU loses its power. */

@@ -16,6 +16,7 @@ import type { Facts } from '../../../firmware/board/hal.ts'
 import { BURST_FRAMES, ON_DEMAND_REGIONS } from '../../../firmware/board/limits.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { BOOLEAN, COUNT, FUNCTION, having, type Kinds, OBJECT, oneOf, TEXT } from '../../kinds.ts'
+import type { PeersList } from '../../software/peers-file.ts'
 import {
   CLOCK,
   check,
@@ -24,6 +25,7 @@ import {
   NUMBER,
   NVDIMM,
   octets,
+  PEERS_LIST,
   RAM,
 } from '../base/arguments.ts'
 import { drawnSeed, Random } from '../base/random.ts'
@@ -84,6 +86,8 @@ export interface DpuOptions {
   readonly facts?: Partial<
     Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc' | 'identity'>
   >
+  /** Who may come, where the card may change that; without it `facts.identity` says it for good. */
+  readonly peers?: PeersList
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
   /** Told when the power was cut, by whomever. */
@@ -107,7 +111,8 @@ export interface CutPlan {
 const DPU_KINDS: Kinds<DpuOptions> = {
   ...{ nvdimm: NVDIMM, host: HOST_MEMORY, ram: RAM, clock: CLOCK, transmit: FUNCTION },
   port: having(['cardStarts', 'cardServes', 'cardStops'], 'a port of a card'),
-  ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, bundle: OBJECT },
+  ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, peers: PEERS_LIST },
+  bundle: OBJECT,
   ...{ onPowerCut: FUNCTION, onStopped: FUNCTION },
 }
 
@@ -228,6 +233,7 @@ export class EmulatedDpu {
 
   private makeMachine(packets?: Uint8Array): EmulatedMachine {
     const { nvdimm } = this
+    const { peers } = this.options
     const entropy = Array.from({ length: 8 }, () => this.random.next())
     const facts: Facts = {
       board: 'emulator',
@@ -242,6 +248,7 @@ export class EmulatedDpu {
       ipv6: DEFAULT_PORT.ipv6,
       pathMtu: DEFAULT_PORT.pathMtu,
       ...this.options.facts,
+      ...(peers === undefined ? {} : { identity: peers.identity }),
       entropy,
     }
     if (this.machine !== null) this.before = this.sum()
@@ -253,6 +260,7 @@ export class EmulatedDpu {
       transmit: (frame) => this.options.transmit(frame),
       onCut: () => this.strike(this.plan?.choice ?? {}, this.plan?.hostStays),
       ...(packets === undefined ? {} : { packets }),
+      ...(peers === undefined ? {} : { peers }),
     })
     this.options.port?.cardStarts(this.machine.packets)
     this.busyUntilUs = 0

@@ -45,12 +45,14 @@ import {
   ICRC_GOOD_LINUX_FLUSH,
   ICRC_LINUX_FLUSH,
   ICRC_NONE,
+  KEEP_PEER,
   KEYSTREAM,
   LENGTH,
   type Machine,
   MEDIA_ERROR,
   NO_POWER,
   NO_SNOOP,
+  NOT_KEPT,
   NVDIMM_SPACE,
   OP,
   RECEIVE_AT,
@@ -74,6 +76,7 @@ import {
   FRAME_STRIDE_BYTES,
   LINE_BYTES,
   PAGE_BYTES,
+  PEER_LINE_BYTES,
 } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../../kinds.ts'
@@ -81,7 +84,17 @@ import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../../software/che
 import { guardOf } from '../../software/guard.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../software/icrc.ts'
 import { keystream, STREAM_KEY_BYTES } from '../../software/keystream.ts'
-import { check, checkFields, HOST_MEMORY, NVDIMM, orNull, RAM, RANDOM } from '../base/arguments.ts'
+import type { PeersList } from '../../software/peers-file.ts'
+import {
+  check,
+  checkFields,
+  HOST_MEMORY,
+  NVDIMM,
+  orNull,
+  PEERS_LIST,
+  RAM,
+  RANDOM,
+} from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'
 import type { HostMemory } from '../host/host-memory.ts'
 import { HostPieces } from '../host/host-pieces.ts'
@@ -129,6 +142,7 @@ export const OP_NAMES: readonly string[] = [
   'seal',
   'unseal',
   'secure',
+  'keepPeer',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -143,6 +157,8 @@ export interface MachineOptions {
   readonly ram?: HostRam | null
   /** Takes every frame that is sent; the frame is the taker's to keep. */
   readonly transmit: (frame: Uint8Array) => void
+  /** The peers that the facts state, where they may change. */
+  readonly peers?: PeersList
   /** Packet memory, zeroed, at least MEMORY_BYTES and aligned to eight; made here if absent. */
   readonly packets?: Uint8Array
   /** Called once, at the moment of a cut that was armed. */
@@ -173,7 +189,7 @@ export interface MachineStatistics {
 
 const MACHINE_KINDS: Kinds<MachineOptions> = {
   ...{ facts: OBJECT, nvdimm: NVDIMM, host: orNull(HOST_MEMORY), ram: orNull(RAM) },
-  ...{ transmit: FUNCTION, packets: BYTES, onCut: FUNCTION },
+  ...{ transmit: FUNCTION, packets: BYTES, onCut: FUNCTION, peers: PEERS_LIST },
 }
 
 const WATCH_KINDS: Kinds<Watch> = {
@@ -335,7 +351,7 @@ export class EmulatedMachine implements Machine {
   private execute(op: number, at: number): number {
     this.commandCount++
     this.gatheredBytes = 0
-    if (!(op >= COPY && op <= SECURE) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= KEEP_PEER) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
@@ -362,6 +378,7 @@ export class EmulatedMachine implements Machine {
     if (op === ARRANGE) return this.arrange(words[at + FROM]!, length)
     if (op === KEYSTREAM) return this.stream(words[at + FROM]!, to, length)
     if (op === SECURE) return this.secure(words[at + FROM]!, length, words[at + AUX]!)
+    if (op === KEEP_PEER) return this.keepPeer(words[at + FROM]!, length, words[at + AUX]!)
     if (op >= AGREE) return this.noise.run(op, words[at + FROM]!, to, length, words[at + AUX]!)
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
@@ -745,6 +762,14 @@ export class EmulatedMachine implements Machine {
   private secure(from: number, length: number, place: number): number {
     if (this.space(from, length) !== PACKETS) return BAD_COMMAND
     return this.tags.secure(this.packets.slice(from, from + length), place)
+  }
+
+  private keepPeer(from: number, length: number, aux: number): number {
+    if (this.space(from, length) !== PACKETS || length > PEER_LINE_BYTES) return BAD_COMMAND
+    if (aux !== 0 && aux !== 1) return BAD_COMMAND
+    const { peers } = this.options
+    if (peers === undefined) return NOT_KEPT
+    return peers.keep(this.packets.slice(from, from + length), aux === 1)
   }
 
   /** Which ICRC the frame has, and whether its tag is good, as flags; 0 if both are wrong. */

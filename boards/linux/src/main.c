@@ -61,7 +61,8 @@ struct open_parts {
   struct console console;
   struct engine *engine;
   struct port port;
-  bool has_memory, has_window, has_port, has_console;
+  struct peers_keeper peers;
+  bool has_memory, has_window, has_port, has_console, has_peers;
 };
 
 static int fail(int code, const char *what, const struct fault *fault) {
@@ -218,6 +219,11 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
       return fail(EXIT_UNAVAILABLE, "the port cannot be had", &fault);
     }
     parts->has_port = true;
+  }
+  if (!identity_is_open(&parts->identity)) {
+    peers_keeper_open(&parts->peers, config->peers, &parts->identity);
+    parts->has_peers = true;
+    machine->peers = &parts->peers;
   }
   if (!open_links(config, &parts->links, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
@@ -387,6 +393,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
 static void close_all(struct open_parts *parts) {
   engine_free(parts->engine);
   tags_forget(&parts->machine.tags);
+  if (parts->has_peers) peers_keeper_close(&parts->peers);
   if (parts->has_console) console_close(&parts->console);
   links_close(&parts->links);
   if (parts->has_port) port_close(&parts->port);

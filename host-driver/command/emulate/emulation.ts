@@ -29,7 +29,6 @@ import {
   type SwitchPort,
   type Tunnel,
 } from '../../../boards/emulator/index.ts'
-import type { Identity } from '../../../firmware/board/hal.ts'
 import { DPU_ENDPOINT } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
@@ -105,11 +104,6 @@ const FAREWELL_MS = 20
 /** What is said of a card without peers. */
 const OPEN = 'is open: whoever reaches it may read, write and administer it; --key closes it'
 
-/** The part of the facts that says who may come. */
-function identityFacts({ identity }: EmulationOptions): { readonly identity?: Identity } {
-  return identity === null ? {} : { identity: identity.identity }
-}
-
 /** A region that a port of RDMA-CM leads to. */
 interface Published {
   readonly port: number
@@ -172,7 +166,8 @@ export class Emulation {
       clock,
       engine,
       seed,
-      facts: { ...options.ip, strictIcrc, ...identityFacts(options) },
+      facts: { ...options.ip, strictIcrc },
+      ...(options.identity === null ? {} : { peers: options.identity.peers }),
       transmit: (frame) => this.link.send('b', frame),
       onStopped: (error) => this.stoppedBy(error),
     })

@@ -13,9 +13,9 @@ import {
   COMMAND_WORDS,
   COMMANDS_AT,
   DMA_SPACE,
+  KEEP_PEER,
   NVDIMM_SPACE,
   RESULT,
-  SECURE,
   SPACE_BYTES,
 } from '../../../firmware/board/hal.ts'
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
@@ -71,7 +71,7 @@ const HOSTILE = `var perdure = {
       const count = 1 + below(6)
       for (let i = 0; i < count; i++) {
         const at = i * ${COMMAND_WORDS}
-        words[at] = below(${SECURE} + 2)
+        words[at] = below(${KEEP_PEER} + 2)
         words[at + 1] = address()
         words[at + 2] = address()
         words[at + 3] = below(3) === 0 ? 8 : below(300)

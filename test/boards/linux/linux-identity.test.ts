@@ -24,7 +24,7 @@ import { because, noMachine } from '../../support/native/machine-program.ts'
 const SEED = Number(process.env.SEED ?? 20261128)
 
 const PARTS = [
-  ...['access/key-file', 'access/peers-file', 'base/file', 'base/utf8'],
+  ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
   ...['service/fault', 'service/json'],
 ]
 

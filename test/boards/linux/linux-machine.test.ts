@@ -27,7 +27,9 @@ import {
   GUARD,
   GUARD_FAILED,
   ICRC_GOOD,
+  KEEP_PEER,
   MEDIA_ERROR,
+  NOT_KEPT,
   NVDIMM_SPACE,
   OP,
   PRIVATE_AT,
@@ -126,6 +128,9 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
       if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
     }
+    // Neither has a peers file here.
+    expect(seen.get(`${KEEP_PEER} ${NOT_KEPT}`)).toBeGreaterThan(10)
+    expect(seen.get(`${KEEP_PEER} ${BAD_COMMAND}`)).toBeGreaterThan(10)
     expect(seen.get(`${COMPARE} ${DIFFERENT}`)).toBeGreaterThan(50)
     expect(seen.get(`${GUARD} ${GUARD_FAILED}`)).toBeGreaterThan(10)
     for (const op of [AGREE, UNSEAL]) {

@@ -328,7 +328,7 @@ static void some_tags(double *words) {
 }
 
 static void some_command(double *words) {
-  words[HAL_OP] = (double)below(HAL_SECURE + 2);
+  words[HAL_OP] = (double)below(HAL_KEEP_PEER + 2);
   words[HAL_FROM] = some_address();
   words[HAL_TO] = some_address();
   words[HAL_LENGTH] = some_length();

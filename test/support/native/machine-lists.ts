@@ -31,6 +31,7 @@ import {
   GUARD,
   HASH,
   HOST_SPACE,
+  KEEP_PEER,
   KEYSTREAM,
   LENGTH,
   NVDIMM_SPACE,
@@ -49,7 +50,12 @@ import {
   TRANSMIT_AT,
   UNSEAL,
 } from '../../../firmware/board/hal.ts'
-import { FRAME_STRIDE_BYTES, PAGE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
+import {
+  FRAME_STRIDE_BYTES,
+  PAGE_BYTES,
+  PEER_LINE_BYTES,
+  TRANSMIT_FRAMES,
+} from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { TagDrawing } from './tag-lists.ts'
 
@@ -218,6 +224,7 @@ export class Drawing {
       UNSEAL,
       SECURE,
       SECURE,
+      KEEP_PEER,
       TRANSMIT,
     ])
     words[FROM] = this.address(length)
@@ -247,6 +254,7 @@ export class Drawing {
       if (random.chance(0.1)) words[this.pick([FROM, TO])] = this.address(64)
     }
     if (op === SECURE) this.tags.secure(words)
+    else if (op === KEEP_PEER) this.peer(words)
     else if (op >= AGREE) this.session(words)
     if (random.chance(0.03)) this.spoil(words)
     if (op === SEAL) this.sealed = words
@@ -293,6 +301,14 @@ export class Drawing {
     words[LENGTH] = random.chance(0.2) ? 0 : 8 * (1 + random.below(4))
     if (random.chance(0.1)) words[FROM] = this.address(64)
     if (random.chance(0.05)) words[LENGTH] = random.below(200)
+  }
+
+  /** In packet memory mostly, and not too long. */
+  private peer(words: Float64Array): void {
+    const { random } = this
+    words[FROM] = PRIVATE_AT + this.offset(SCRATCH, 64)
+    words[LENGTH] = random.chance(0.8) ? random.below(200) : PEER_LINE_BYTES - 2 + random.below(4)
+    words[AUX] = random.below(3)
   }
 
   private spoil(words: Float64Array): void {

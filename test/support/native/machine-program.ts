@@ -7,7 +7,8 @@ const PARTS = [
   ...LINK_PARTS,
   ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
   ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/tags', 'card/window'],
-  ...['service/condition', 'service/json', 'service/log', 'base/utf8'],
+  ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
+  ...['service/condition', 'service/json', 'service/log'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'

@@ -10,9 +10,6 @@
 #include "base/file.h"
 #include "base/utf8.h"
 
-/* 64 peers with all they may have make some 70 kilobytes. */
-#define FILE_BYTES_MAX (1u << 20)
-
 /* A longer word may be a private key in a wrong place. */
 #define QUOTED_UNITS_MAX 32
 
@@ -318,16 +315,22 @@ static bool take_text(struct reader *reader, const char *text, size_t length) {
                    reader->path);
 }
 
-enum identity_result peers_file_read(const char *path, struct identity *identity,
-                                     struct fault *fault) {
-  size_t length = 0;
-  char *text = file_read(path, FILE_BYTES_MAX, &length, fault);
-  if (text == NULL) return IDENTITY_NO_FILE;
+bool peers_text_read(const char *path, const char *text, size_t length, struct identity *identity,
+                     struct fault *fault) {
   char *decoded = malloc(length + 1);
   struct reader reader = {path, 0, decoded, identity, fault};
   bool taken = decoded == NULL ? fault_set(fault, "%.200s cannot be read whole", path)
                                : take_text(&reader, text, length);
   free(decoded);
+  return taken;
+}
+
+enum identity_result peers_file_read(const char *path, struct identity *identity,
+                                     struct fault *fault) {
+  size_t length = 0;
+  char *text = file_read(path, PEERS_FILE_BYTES_MAX, &length, fault);
+  if (text == NULL) return IDENTITY_NO_FILE;
+  bool taken = peers_text_read(path, text, length, identity, fault);
   free(text);
   return taken ? IDENTITY_TAKEN : IDENTITY_REFUSED;
 }

@@ -14,6 +14,13 @@
 
 #include "access/identity.h"
 
+/* A larger one is refused: 64 peers with all they may have make some 70 kilobytes. */
+#define PEERS_FILE_BYTES_MAX (1u << 20)
+
+/* The peers of the text to `identity`, which has none; `path` is what a refusal calls it. */
+bool peers_text_read(const char *path, const char *text, size_t length, struct identity *identity,
+                     struct fault *fault);
+
 /* The peers of the file to `identity`. */
 enum identity_result peers_file_read(const char *path, struct identity *identity,
                                      struct fault *fault);

@@ -324,6 +324,16 @@ static int secure(struct machine *machine, const struct command *command) {
   return tags_secure(&machine->tags, command->aux, from, length);
 }
 
+static int keep_peer(struct machine *machine, const struct command *command) {
+  uint32_t length;
+  if (!is_length(command->length, &length) || length > HAL_PEER_LINE_BYTES) return HAL_BAD_COMMAND;
+  const uint8_t *from = find_packets(machine, command->from, length);
+  if (from == NULL || (command->aux != 0 && command->aux != 1)) return HAL_BAD_COMMAND;
+  if (machine->peers == NULL) return HAL_NOT_KEPT;
+  machine->kept++;
+  return peers_keeper_keep(machine->peers, (const char *)from, length, command->aux != 0);
+}
+
 /* Frames leave from packet memory only. What is filled in is not seen there afterwards. */
 static int transmit(struct machine *machine, const struct command *command) {
   uint32_t length, aux;
@@ -376,7 +386,7 @@ static int arrange(struct machine *machine, const struct command *command) {
 
 static int execute(struct machine *machine, const struct command *command) {
   double op = command->op;
-  if (!(op >= HAL_COPY && op <= HAL_SECURE) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  if (!(op >= HAL_COPY && op <= HAL_KEEP_PEER) || (double)(int)op != op) return HAL_BAD_COMMAND;
   switch ((int)op) {
     case HAL_COPY: return copy(machine, command, false);
     case HAL_COPY_CLEAN: return copy(machine, command, true);
@@ -395,6 +405,7 @@ static int execute(struct machine *machine, const struct command *command) {
     case HAL_SEAL:
     case HAL_UNSEAL: return seal(machine, command);
     case HAL_SECURE: return secure(machine, command);
+    case HAL_KEEP_PEER: return keep_peer(machine, command);
     default: return HAL_DONE; /* SKIP */
   }
 }

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "access/peers-keeper.h"
 #include "card/tags.h"
 #include "card/window.h"
 #include "hal.h"
@@ -36,6 +37,8 @@ struct machine {
   struct window host; /* HOST_SPACE */
   struct window dma;  /* DMA_SPACE */
   struct links *links;
+  struct peers_keeper *peers; /* NULL: of an open card */
+  uint64_t kept;              /* commands that may have waited for a file system */
   struct tags tags; /* of what comes, too: see tags_judge */
   struct machine_counters counters;
   /* The machine's own: where the list stands, which survives the jump out of a fault. */

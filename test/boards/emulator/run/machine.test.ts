@@ -25,6 +25,7 @@ import {
   GUARD_FAILED,
   HEALTH_AT,
   ICRC_GOOD,
+  KEEP_PEER,
   KEYSTREAM,
   MEDIA_ERROR,
   NO_POWER,
@@ -36,7 +37,6 @@ import {
   RECEIVED_AT,
   RESULT,
   SAVE_FAILED,
-  SECURE,
   SKIP,
   SPACE_BYTES,
   TRANSMIT,
@@ -392,7 +392,15 @@ test('KEYSTREAM writes the stream of RFC 8439, also over its key', () => {
 
 test('an operation that there is not is refused', () => {
   const c = card()
-  for (const op of [0, SECURE + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
+  for (const op of [
+    0,
+    KEEP_PEER + 1,
+    -1,
+    1.5,
+    Number.NaN,
+    2 ** 32 + COPY,
+    Number.POSITIVE_INFINITY,
+  ]) {
     expect(run(c, [op, P, N, 64])).toEqual([BAD_COMMAND])
   }
 })
@@ -412,7 +420,7 @@ test('no command whatever makes the machine throw', () => {
   const odd = [...badAddresses(64), ...BAD_LENGTHS, 0, 8, 64, P, N, N + 100, 4096, COPY, TRANSMIT]
   const c = card()
   for (let i = 0; i < 20_000; i++) {
-    const command = [1 + random.below(SECURE), 0, 0, 0, 0].map((op, word) =>
+    const command = [1 + random.below(KEEP_PEER), 0, 0, 0, 0].map((op, word) =>
       word === 0 ? op : odd[random.below(odd.length)]!,
     )
     c.words.set(command)
