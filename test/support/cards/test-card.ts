@@ -9,6 +9,7 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
+import type { PeersList } from '../../../boards/software/peers-file.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import { ON_DEMAND_REGIONS } from '../../../firmware/board/limits.ts'
 import { Conversation, type Sent, sentOf } from '../wire/conversation.ts'
@@ -64,6 +65,8 @@ export function placeAll(machine: EmulatedMachine, frames: readonly Uint8Array[]
 export interface TestCardOptions {
   /** What the board says of itself beside what its part and its host decide. */
   readonly facts?: Partial<Facts>
+  /** Who may come, where the card may change that. */
+  readonly peers?: PeersList
   readonly watch?: Watch
   readonly host?: HostMemory | null
   /** The ordinary memory of a host behind PCIe (queue-host.ts). */
@@ -97,7 +100,7 @@ export class TestCard extends Conversation {
 
   constructor(part: Nvdimm | number = 1 << 18, options: TestCardOptions = {}) {
     super((...frames) => this.serve(...frames))
-    const { host = null, ram = null, facts } = options
+    const { host = null, ram = null, facts, peers } = options
     this.nvdimm = typeof part === 'number' ? new Nvdimm({ bytes: part }) : part
     this.host = host
     this.ram = ram
@@ -108,6 +111,7 @@ export class TestCard extends Conversation {
     const memory = { nvdimmBytes: bytes, hostBytes, dmaBytes }
     const sharedSpaces = ram === null ? 0 : ON_DEMAND_REGIONS
     this.facts = { ...FACTS, dirtyShutdowns, ...memory, sharedSpaces, ...facts }
+    if (peers !== undefined) this.facts = { ...this.facts, identity: peers.identity }
     this.machine = this.makeMachine()
     this.firmware = (options.start ?? bootDirect)(this.machine)
     if (options.packets === undefined) passing?.push(this)
@@ -125,6 +129,7 @@ export class TestCard extends Conversation {
     const machine = new EmulatedMachine({
       ...{ facts, nvdimm, host, ram, packets: options.packets ?? takePacketMemory() },
       transmit: (frame) => this.transmitted(frame),
+      ...(options.peers === undefined ? {} : { peers: options.peers }),
     })
     if (options.watch !== undefined) machine.observe(options.watch)
     return machine
