@@ -20,6 +20,7 @@ import {
   openNvdimm,
   VirtualClock,
 } from '../boards/emulator/index.ts'
+import type { PeersList } from '../boards/software/peers-file.ts'
 import type { Identity } from '../firmware/board/hal.ts'
 import type { Wire } from './base/wire.ts'
 
@@ -47,6 +48,8 @@ export interface LocalOptions {
   readonly ramBytes?: number
   /** The card's key and its peers; it is open where this is absent. */
   readonly identity?: Identity
+  /** The same, where the card may change its peers. */
+  readonly peers?: PeersList
 }
 
 export interface LocalDpu {
@@ -66,7 +69,7 @@ export interface LocalDpu {
 
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
-  const { path, bytes, copyOnWrite = false, engine, faults, host, identity } = options
+  const { path, bytes, copyOnWrite = false, engine, faults, host, identity, peers } = options
   const { volatile = false, seed = drawnSeed() } = options
   const ramBytes = options.ramBytes ?? (host === undefined ? 0 : RAM_BYTES)
   const nvdimm = openNvdimm({
@@ -88,6 +91,7 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     ...(host === undefined ? {} : { host }),
     ...(port === null ? {} : { port }),
     ...(identity === undefined ? {} : { facts: { identity } }),
+    ...(peers === undefined ? {} : { peers }),
   })
   const hostSide = host === undefined ? null : new HostSide(dpu, host)
   link.attach('b', (frame) => dpu.deliver(frame))

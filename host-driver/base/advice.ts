@@ -65,7 +65,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   NO_PEER: "See the keys of those who may come with 'perdure peers list'.",
   PEER_TAKEN: 'Choose another name; or remove the peer first, and then add it with other rights.',
   PEERS_FULL: 'Remove a peer that comes no more.',
-  PEERS_FIXED: 'See that the card may write its peers file, and that it still has an admin; or edit it there.',
+  PEERS_FIXED:
+    'See that the card may write its peers file, and that it still has an admin; or edit it there.',
   LAST_ADMIN: 'Add another admin first.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU

@@ -73,6 +73,70 @@ describe('an emulated card with a key', () => {
     expect(perdure('operator', 'inspect', target).text).toContain('PEER_UNKNOWN')
   })
 
+  test('lets an admin say who comes while it serves, and keeps that in its file', async () => {
+    const publicKeyOf = (client: string): string => {
+      return perdure(client, 'key', 'new').text.split('\n')[0]!
+    }
+    const [ann, ben] = [publicKeyOf('ann'), publicKeyOf('ben')]
+    writeFileSync(join(folder, 'list'), `# who may come\n${ann} ann admin`)
+    const target = await emulate('operator', '--key', 'third.key', '--peers', 'list')
+    const peers = (client: string, ...args: string[]): ReturnType<typeof perdure> => {
+      return perdure(client, 'peers', args[0]!, target, ...args.slice(1))
+    }
+    expect(peers('ben', 'list').text).toContain('PEER_UNKNOWN')
+    const rights = ['write:records', 'read:price%20lists']
+    const added = peers('ann', 'add', ben, 'ben', ...rights)
+    expect(added).toEqual({
+      code: 0,
+      text: 'ben may come: read:price%20lists write:records\n',
+    })
+    writeFileSync(join(folder, 'of-ben'), 'what a writer may store')
+    expect(perdure('ben', 'persist', target, 'records', 'of-ben').code).toBe(0)
+    expect(peers('ben', 'list').text).toContain('FORBIDDEN')
+    const list = peers('ann', 'list').text
+    expect(list).toMatch(new RegExp(`^${ann}  ann +admin$`, 'm'))
+    expect(list).toMatch(new RegExp(`^${ben}  ben +read:price%20lists write:records$`, 'm'))
+    const told = JSON.parse(peers('ann', 'list', '--json').text) as { peers: unknown[] }
+    expect(told.peers).toContainEqual({
+      ...{ publicKey: ben, name: 'ben', admin: false },
+      ...{ read: ['price lists'], write: ['records'] },
+    })
+    expect(peers('ann', 'add', ben, 'other', 'admin')).toMatchObject({
+      code: 69,
+      text: expect.stringContaining('PEER_TAKEN'),
+    })
+    expect(peers('ann', 'remove', ann)).toMatchObject({
+      code: 69,
+      text: expect.stringContaining('PEERS_FIXED'),
+    })
+    expect(readFileSync(join(folder, 'list'), 'utf8')).toBe(
+      `# who may come\n${ann} ann admin\n ${ben} ben read:price%20lists write:records\n`,
+    )
+    expect(peers('ann', 'remove', 'ben')).toEqual({ code: 0, text: 'ben comes no more\n' })
+    expect(perdure('ben', 'inspect', target).text).toContain('PEER_UNKNOWN')
+    expect(peers('ann', 'remove', 'ben')).toMatchObject({
+      code: 64,
+      text: expect.stringContaining('nobody of that name or key may come there'),
+    })
+    expect(readFileSync(join(folder, 'list'), 'utf8')).toContain(`\n#${ben} ben `)
+  })
+
+  test('refuses words that are no peer, and says what to write', async () => {
+    const key = 'a'.repeat(62)
+    const target = 'perdure://127.0.0.1:9'
+    for (const [words, told] of [
+      [[`${key}09`, 'ann', 'root'], "'root' is no right"],
+      [[`${key}0`, 'ann', 'admin'], '64 hexadecimal digits'],
+      [['#', 'ann', 'admin'], 'a peer begins with its public key'],
+      [[`${key}09`, 'ann lee', 'admin'], 'no blanks: write %20'],
+      [[`${key}09`, 'ann', 'read:%'], 'names no region'],
+    ] as const) {
+      const { code, text } = perdure('operator', 'peers', 'add', target, ...words)
+      expect(text).toContain(told)
+      expect([64, 65]).toContain(code)
+    }
+  })
+
   test('keeps its key over restarts, and says what is wrong with files', () => {
     const before = readFileSync(join(folder, 'card.key'), 'utf8')
     writeFileSync(join(folder, 'wrong'), 'zz somebody admin\n')

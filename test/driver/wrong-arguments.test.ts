@@ -208,6 +208,8 @@ const GOOD: Record<string, Good> = {
     openBytes: ['log'],
     send: [bytes(), {}],
     query: [1n],
+    addPeer: [{ key: new Uint8Array(32).fill(9), name: 'peer', admin: true }],
+    removePeer: [new Uint8Array(32)],
     publish: [{ name: 'r', port: 7 }],
     withdraw: [7],
     attach: [{ name: 'r', address: '10.0.0.9', port: 7 }],

@@ -4,7 +4,7 @@
  * `node build.mjs --board linux` made; without it this is skipped.
  */
 
-import { chmodSync, readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { keyText } from '../../../boards/software/keys.ts'
 import { type Peer, peersText } from '../../../boards/software/peers.ts'
@@ -30,6 +30,9 @@ const KEY = keyText(CARD.public)
 const SECRET = keyText(CARD.secret)
 const SHAPE = { name: 'records', slots: 8, capacity: 64 }
 const BYTES = new Uint8Array(64).fill(0x5a)
+
+/** Where that can be another one, it is not the owner of the peers file. */
+const OTHER_USER: Keys = process.getuid?.() === 0 ? { user: 'nobody' } : {}
 
 const folders: ServiceFolder[] = []
 const open: Dpu[] = []
@@ -249,6 +252,52 @@ describe.skipIf(noService !== null)(name, () => {
       const reader = await come(address, { key: READER.secret })
       const seen = await reader.openRegion('records')
       expect((await seen.read(1)).data).toEqual(BYTES)
+    })
+
+    test('peers come and go while it serves, and are those of the next start', async () => {
+      const [one, keys] = folder()
+      const { runtime, address } = await one.serve({ ...keys, ...OTHER_USER })
+      const admin = await come(address, { key: ADMIN.secret })
+      await admin.format()
+      const region = await admin.provision(SHAPE)
+      const writer = await come(address, { key: WRITER.secret, reconnect: false })
+      const theirs = await writer.openRegion('records')
+      await theirs.persist(1, BYTES).persisted
+      const guest = { key: NOBODY.public, name: 'guest', read: ['records', 'a b'] }
+      await admin.addPeer(guest)
+      expect(await one.ask('status')).toMatchObject({ peers: 4 })
+      const seen = await (await come(address, { key: NOBODY.secret })).openRegion('records')
+      expect((await seen.read(1)).data).toEqual(BYTES)
+      await admin.removePeer(WRITER.public)
+      expect(await failure(theirs.persist(2, BYTES).persisted)).toBeInstanceOf(Error)
+      const back = await failure(come(address, { key: WRITER.secret }))
+      expect(back).toMatchObject({ fault: 'PEER_UNKNOWN' })
+      expect((await region.read(1)).data).toEqual(BYTES)
+      const names = (await admin.peers()).map(({ name }) => name)
+      expect(names).toEqual(['admin', 'reader', 'guest'])
+      expect(await runtime.end('SIGKILL')).not.toBe(0)
+      const link = `udp:127.0.0.1:${address.split(':').at(-1)}`
+      await one.serve({ ...keys, link })
+      const after = await (await come(address, { key: ADMIN.secret })).peers()
+      expect(after.map(({ name }) => name)).toEqual(names)
+      expect(after.at(-1)).toEqual({ admin: false, write: [], ...guest })
+    })
+
+    test('a peers file that may not be written, or was replaced, stays as it is', async () => {
+      const [one, keys] = folder()
+      const text = readFileSync(one.at('peers'), 'utf8')
+      const mine = one.at('mine')
+      const { address } = await one.serve(keys)
+      const admin = await come(address, { key: ADMIN.secret })
+      one.write('mine', text)
+      renameSync(mine, one.at('peers'))
+      const guest = { key: NOBODY.public, name: 'guest', admin: true }
+      expect(await failure(admin.addPeer(guest))).toMatchObject({ fault: 'PEERS_FIXED' })
+      expect(await failure(admin.removePeer(READER.public))).toMatchObject({
+        fault: 'PEERS_FIXED',
+      })
+      expect(readFileSync(one.at('peers'), 'utf8')).toBe(text)
+      expect(await admin.peers()).toHaveLength(3)
     })
 
     test('who was connected goes on by itself when it starts again, in a new session', async () => {
