@@ -114,7 +114,7 @@ import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './con
 import { discardRecord } from './discard.ts'
 import { type Answer, answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
-import { admitPeer, dismissPeer, tellPeer } from './peers.ts'
+import { admitPeer, dismissPeer, listPeer } from './peers.ts'
 import { arePiecesKnown, statePieces } from './pieces.ts'
 import { lookAgain, provision } from './provision.ts'
 import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
@@ -175,7 +175,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_ATTACH]: [mad.METHOD_SET, attachRegion],
   [mad.ATTRIBUTE_DETACH]: [mad.METHOD_SET, detachRegion],
   [mad.ATTRIBUTE_HANDSHAKE]: [mad.METHOD_SET, handshake],
-  [mad.ATTRIBUTE_PEERS]: [mad.METHOD_GET, tellPeer],
+  [mad.ATTRIBUTE_PEERS]: [mad.METHOD_GET, listPeer],
   [mad.ATTRIBUTE_ADD_PEER]: [mad.METHOD_SET, admitPeer],
   [mad.ATTRIBUTE_REMOVE_PEER]: [mad.METHOD_SET, dismissPeer],
   ...QUEUE_HANDLERS,

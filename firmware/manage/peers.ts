@@ -16,7 +16,7 @@ import { PEER_REGIONS, QUEUE_PAIRS } from '../board/limits.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import type { PeerDraft } from '../session/context.ts'
-import { addPeer, freePlace, peerFrom, peerOf, removePeer } from '../session/peers.ts'
+import { addPeer, peerFrom, peerOf, placeOfNewcomer, removePeer } from '../session/peers.ts'
 import { hasPeers } from '../session/sessions.ts'
 import { closeQueuePair } from '../transport/queue-pair.ts'
 import * as mad from '../wire/management.ts'
@@ -26,7 +26,7 @@ import type { Call } from './call.ts'
 const KEY_BYTES = mad.PEER_NAME - mad.PEER_KEY
 
 /** The first peer from a place on. */
-export function tellPeer(call: Call): Fault {
+export function listPeer(call: Call): Fault {
   const { state, bytes, at, to, modifier } = call
   if (!hasPeers(state)) return OPEN_CARD
   const from = bytes[at + mad.PEER_REGIONS_FROM]!
@@ -65,7 +65,7 @@ export function admitPeer(call: Call): Fault {
   if (draft === null) return REQUEST
   if (draft.told < draft.regions) return PASS
   sessions.draft = null
-  const place = freePlace(sessions)
+  const place = placeOfNewcomer(sessions)
   const fault = addPeer(state, draft.peer)
   if (fault === PASS) forgetAnswers(call, place)
   return fault

@@ -49,15 +49,15 @@ export function putPeer(sessions: Sessions, place: number, peer: Peer): void {
 
 /** The place of the peer that has this key; -1 if none has. */
 export function peerOf({ peers }: Sessions, key: ArrayLike<number>): number {
-  return peers.findIndex((peer) => isThere(peer) && peer.key.every((byte, i) => byte === key[i]))
+  return peers.findIndex((peer) => isSomebody(peer) && peer.key.every((byte, i) => byte === key[i]))
 }
 
 /** The first place from that one on that somebody has; -1 if there is none. */
 export function peerFrom({ peers }: Sessions, place: number): number {
-  return peers.findIndex((peer, i) => i >= place && isThere(peer))
+  return peers.findIndex((peer, i) => i >= place && isSomebody(peer))
 }
 
-function isThere(peer: Peer): boolean {
+function isSomebody(peer: Peer): boolean {
   return peer !== NOBODY
 }
 
@@ -69,18 +69,18 @@ export function addPeer(state: BoardState & SessionState, peer: Peer): Fault {
   const { sessions } = state
   const { peers } = sessions
   if (!hasRights(peer)) return REQUEST
-  const sameName = peers.some((other) => isThere(other) && other.name === peer.name)
+  const sameName = peers.some((other) => isSomebody(other) && other.name === peer.name)
   if (sameName || peerOf(sessions, peer.key) >= 0) return PEER_TAKEN
-  const place = freePlace(sessions)
+  const place = placeOfNewcomer(sessions)
   if (place < 0) return PEERS_FULL
-  const fault = keep(state, lineOf(peer), true)
+  const fault = keepPeers(state, lineOf(peer), true)
   if (fault === PASS) putPeer(sessions, place, peer)
   return fault
 }
 
 /** Where the next peer goes; -1 if all places are taken. */
-export function freePlace({ peers }: Sessions): number {
-  const left = peers.findIndex((peer) => !isThere(peer))
+export function placeOfNewcomer({ peers }: Sessions): number {
+  const left = peers.findIndex((peer) => !isSomebody(peer))
   if (left >= 0) return left
   return peers.length < PEERS ? peers.length : -1
 }
@@ -92,9 +92,9 @@ export function removePeer(state: BoardState & SessionState, place: number): Fau
   const { sessions } = state
   const { peers, places } = sessions
   const { admin, key } = peers[place]!
-  const others = peers.filter((peer, i) => i !== place && isThere(peer))
+  const others = peers.filter((peer, i) => i !== place && isSomebody(peer))
   if (others.length === 0 || (admin && !others.some((other) => other.admin))) return LAST_ADMIN
-  const fault = keep(state, hexOf(key), false)
+  const fault = keepPeers(state, hexOf(key), false)
   if (fault !== PASS) return fault === REQUEST ? NO_PEER : fault
   peers[place] = NOBODY
   sessions.tags[place] = -1
@@ -111,7 +111,7 @@ function hasRights({ admin, read, write }: Peer): boolean {
 }
 
 /** Has the board keep the change. */
-function keep(state: BoardState, text: string, stays: boolean): Fault {
+function keepPeers(state: BoardState, text: string, stays: boolean): Fault {
   const { bytes, list } = state
   for (let i = 0; i < text.length; i++) bytes[PEER_LINE_AT + i] = text.charCodeAt(i)
   const outcome = runAlone(list, KEEP_PEER, PEER_LINE_AT, 0, text.length, stays ? 1 : 0)

@@ -84,59 +84,66 @@ const native: Keeper = {
   },
 }
 
-describe.each<[string, Keeper, boolean]>([
+const BOTH: readonly (readonly [string, Keeper, boolean])[] = [
   ['the emulator', emulator, false],
   [`the native runtime${because}`, native, noMachine !== null],
-])('%s', (_, keeper, skipped) => {
+]
+
+/** Text, whether it comes or goes, and what it is. */
+const REFUSED: readonly (readonly [string, string | Uint8Array, boolean])[] = [
+  ['a key that is there', `${BEN} cid admin`, true],
+  ['a name that is there', `${CID} ben admin`, true],
+  ['no right', `${CID} cid`, true],
+  ['no key', 'cid admin', true],
+  ['a key that nobody has', `${'0'.repeat(64)} cid admin`, true],
+  ['two lines', `${CID} cid admin\n${KEYS[3]} dan admin`, true],
+  ['a line with its end', `${CID} cid admin\n`, true],
+  ['a return', `${CID} cid admin\r`, true],
+  ['a comment', `#${CID} cid admin`, true],
+  ['nothing', '', true],
+  ['what is no UTF-8', Buffer.concat([Buffer.from(`${CID} `), Buffer.of(0xff)]), true],
+  ['a key that is not there', CID, false],
+  ['what is no key', 'ann', false],
+  ['a part of a key', BEN.slice(0, 62), false],
+  ['a key and more', `${BEN} ben`, false],
+]
+
+describe.each(BOTH)('%s', (_, keeper, skipped) => {
   const { keep } = keeper
   beforeEach(async () => {
     if (!skipped) await keeper.open()
   })
 
-  test.skipIf(skipped)('a line comes, and goes again; all else stays as it was', async () => {
-    expect(await keep(`${CID} cid read:a write:b%20c`, true)).toBe(DONE)
-    expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n ${CID} cid read:a write:b%20c\n`)
-    expect(namesIn()).toEqual(['ann', 'ben', 'cid'])
-    expect(peersIn()[2]).toMatchObject({ read: ['a'], write: ['b c'] })
-    expect(await keep(CID, false)).toBe(DONE)
-    expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n#${CID} cid read:a write:b%20c\n`)
-    expect(await keep(BEN, false)).toBe(DONE)
-    expect(namesIn()).toEqual(['ann'])
-    expect(readFileSync(PATH, 'utf8')).toContain(`\n#${BEN.slice(1)} ben read:a\n`)
-    expect(await keep(`${BEN} ben admin`, true)).toBe(DONE)
-    expect(namesIn()).toEqual(['ann', 'ben'])
-    // In upper case, with a tab before it.
-    expect(await keep(ANN, false)).toBe(DONE)
-    expect(namesIn()).toEqual(['ben'])
-    expect(readFileSync(PATH, 'utf8')).toContain(`\n#${ANN.toUpperCase()} ann admin\r\n`)
-  })
+  test.skipIf(skipped)(
+    'R1-S16: a line comes, and goes again; all else stays as it was',
+    async () => {
+      expect(await keep(`${CID} cid read:a write:b%20c`, true)).toBe(DONE)
+      expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n ${CID} cid read:a write:b%20c\n`)
+      expect(namesIn()).toEqual(['ann', 'ben', 'cid'])
+      expect(peersIn()[2]).toMatchObject({ read: ['a'], write: ['b c'] })
+      expect(await keep(CID, false)).toBe(DONE)
+      expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n#${CID} cid read:a write:b%20c\n`)
+      expect(await keep(BEN, false)).toBe(DONE)
+      expect(namesIn()).toEqual(['ann'])
+      expect(readFileSync(PATH, 'utf8')).toContain(`\n#${BEN.slice(1)} ben read:a\n`)
+      expect(await keep(`${BEN} ben admin`, true)).toBe(DONE)
+      expect(namesIn()).toEqual(['ann', 'ben'])
+      // In upper case, with a tab before it.
+      expect(await keep(ANN, false)).toBe(DONE)
+      expect(namesIn()).toEqual(['ben'])
+      expect(readFileSync(PATH, 'utf8')).toContain(`\n#${ANN.toUpperCase()} ann admin\r\n`)
+    },
+  )
 
-  const refused: readonly (readonly [string, string | Uint8Array, boolean])[] = [
-    ['a key that is there', `${BEN} cid admin`, true],
-    ['a name that is there', `${CID} ben admin`, true],
-    ['no right', `${CID} cid`, true],
-    ['no key', 'cid admin', true],
-    ['a key that nobody has', `${'0'.repeat(64)} cid admin`, true],
-    ['two lines', `${CID} cid admin\n${KEYS[3]} dan admin`, true],
-    ['a line with its end', `${CID} cid admin\n`, true],
-    ['a return', `${CID} cid admin\r`, true],
-    ['a comment', `#${CID} cid admin`, true],
-    ['nothing', '', true],
-    ['what is no UTF-8', Buffer.concat([Buffer.from(`${CID} `), Buffer.of(0xff)]), true],
-    ['a key that is not there', CID, false],
-    ['what is no key', 'ann', false],
-    ['a part of a key', BEN.slice(0, 62), false],
-    ['a key and more', `${BEN} ben`, false],
-  ]
-  test.skipIf(skipped).each(refused)(
-    '%s is refused, and nothing changed',
+  test.skipIf(skipped).each(REFUSED)(
+    'R1-S16: %s is refused, and nothing changed',
     async (_, text, comes) => {
       expect(await keep(text, comes)).toBe(BAD_COMMAND)
       expect(readFileSync(PATH, 'utf8')).toBe(GOOD)
     },
   )
 
-  test.skipIf(skipped)('nobody goes who is the last one, or the last admin', async () => {
+  test.skipIf(skipped)('R1-S16: nobody goes who is the last one, or the last admin', async () => {
     expect(await keep(ANN, false)).toBe(NOT_KEPT)
     expect(readFileSync(PATH, 'utf8')).toBe(GOOD)
     for (const rights of ['admin', 'read:a']) {
@@ -148,7 +155,7 @@ describe.each<[string, Keeper, boolean]>([
   })
 
   test.skipIf(skipped)(
-    'a file that is not there any more, or was spoiled, is left alone',
+    'R1-S16: a file that is not there any more, or was spoiled, is left alone',
     async () => {
       for (const spoiled of ['# nobody\n', `${ANN} ann\n`, Buffer.of(0xff)]) {
         writeFileSync(PATH, spoiled)
@@ -161,8 +168,15 @@ describe.each<[string, Keeper, boolean]>([
       expect(await keep(BEN, false)).toBe(NOT_KEPT)
     },
   )
+})
 
-  test.skipIf(skipped)('as many come as a card knows, with the longest lines', async () => {
+describe.each(BOTH)('%s, of lines', (_, keeper, skipped) => {
+  const { keep } = keeper
+  beforeEach(async () => {
+    if (!skipped) await keeper.open()
+  })
+
+  test.skipIf(skipped)('R1-S16: as many come as a card knows, with the longest lines', async () => {
     const long = Array.from({ length: 8 }, (_, i) => `write:${`%c3%a9`.repeat(15)}${i}`).join(' ')
     for (const [i, key] of KEYS.slice(2).entries()) {
       const line = `${key} ${`${i}`.padStart(32, 'x')} ${long}`
@@ -172,20 +186,23 @@ describe.each<[string, Keeper, boolean]>([
     expect(peersIn()).toHaveLength(PEERS)
   })
 
-  test.skipIf(skipped)('a line that was torn once stays a comment, and others come', async () => {
-    for (const torn of ['#', `#${CID}`, `#${CID} cid adm`]) {
-      writeFileSync(PATH, `${GOOD}\n${torn}`)
-      await keeper.open()
-      expect(await keep(`${CID} cid admin`, true)).toBe(DONE)
-      expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n${torn}\n ${CID} cid admin\n`)
-    }
-  })
+  test.skipIf(skipped)(
+    'R1-S16: a line that was torn once stays a comment, and others come',
+    async () => {
+      for (const torn of ['#', `#${CID}`, `#${CID} cid adm`]) {
+        writeFileSync(PATH, `${GOOD}\n${torn}`)
+        await keeper.open()
+        expect(await keep(`${CID} cid admin`, true)).toBe(DONE)
+        expect(readFileSync(PATH, 'utf8')).toBe(`${GOOD}\n${torn}\n ${CID} cid admin\n`)
+      }
+    },
+  )
 })
 
 describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => {
   beforeEach(() => native.open())
 
-  test('cut off at any byte, a line that comes has not come, and comes next time', async () => {
+  test('R1-S16: cut off at any byte, a line that comes has not come, and comes next time', async () => {
     const line = `${CID} cid read:a`
     const whole = Buffer.byteLength(GOOD) + line.length + 3
     for (let most = Buffer.byteLength(GOOD); most < whole; most++) {
@@ -201,7 +218,7 @@ describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => 
     }
   })
 
-  test('it says how many may come', async () => {
+  test('R1-S16: it says how many may come', async () => {
     await native.keep(`${CID} cid admin`, true)
     expect(counted).toBe(3)
     await native.keep(BEN, false)
@@ -210,7 +227,7 @@ describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => 
     expect(counted).toBe(2)
   })
 
-  test('a file that another one has replaced is not changed, nor is the other one', async () => {
+  test('R1-S16: a file that another one has replaced is not changed, nor is the other one', async () => {
     const other = join(folder, 'other')
     copyFileSync(PATH, other)
     renameSync(other, PATH)

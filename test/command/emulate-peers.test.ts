@@ -73,7 +73,7 @@ describe('an emulated card with a key', () => {
     expect(perdure('operator', 'inspect', target).text).toContain('PEER_UNKNOWN')
   })
 
-  test('lets an admin say who comes while it serves, and keeps that in its file', async () => {
+  test('R1-S16: lets an admin say who comes while it serves, and keeps that in its file', async () => {
     const publicKeyOf = (client: string): string => {
       return perdure(client, 'key', 'new').text.split('\n')[0]!
     }
@@ -121,7 +121,7 @@ describe('an emulated card with a key', () => {
     expect(readFileSync(join(folder, 'list'), 'utf8')).toContain(`\n#${ben} ben `)
   })
 
-  test('refuses words that are no peer, and says what to write', async () => {
+  test('R1-S16: refuses words that are no peer, and says what to write', async () => {
     const key = 'a'.repeat(62)
     const target = 'perdure://127.0.0.1:9'
     for (const [words, told] of [

@@ -254,7 +254,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect((await seen.read(1)).data).toEqual(BYTES)
     })
 
-    test('peers come and go while it serves, and are those of the next start', async () => {
+    test('R1-S16: peers come and go while it serves, and are those of the next start', async () => {
       const [one, keys] = folder()
       const { runtime, address } = await one.serve({ ...keys, ...OTHER_USER })
       const admin = await come(address, { key: ADMIN.secret })
@@ -283,7 +283,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(after.at(-1)).toEqual({ admin: false, write: [], ...guest })
     })
 
-    test('a peers file that may not be written, or was replaced, stays as it is', async () => {
+    test('R1-S16: a peers file that may not be written, or was replaced, stays as it is', async () => {
       const [one, keys] = folder()
       const text = readFileSync(one.at('peers'), 'utf8')
       const mine = one.at('mine')

@@ -49,7 +49,7 @@ async function keeping(): Promise<{ local: LocalDpu; admin: Dpu; kept: KeptPeers
 const GUEST: PeerRequest = { key: NOBODY.public, name: 'guest' }
 
 describe('peers of a card', () => {
-  test('are told with all their regions, as they were added, also after its restart', async () => {
+  test('R1-S16: are told with all their regions, as they were added, also after its restart', async () => {
     const { local, admin } = await keeping()
     const names = Array.from({ length: PEER_REGIONS }, (_, i) => `${'ä'.repeat(15)}0${i}`)
     const added: PeerRequest[] = [
@@ -68,7 +68,7 @@ describe('peers of a card', () => {
     expect((await (await come(local, ADMIN)).peers()).slice(3)).toEqual(whole)
   })
 
-  test('come and go at once, with other rights the next time', async () => {
+  test('R1-S16: come and go at once, with other rights the next time', async () => {
     const { local, admin } = await keeping()
     await admin.provision({ name: 'records', slots: 8, capacity: 64 })
     const writer = await (await come(local, WRITER)).openRegion('records')
@@ -83,7 +83,7 @@ describe('peers of a card', () => {
     expect(refused).toMatchObject({ status: 'REM_ACCESS_ERR' })
   })
 
-  test('are refused by name of the fault, with what to do', async () => {
+  test('R1-S16: are refused by name of the fault, with what to do', async () => {
     const { local, admin, kept } = await keeping()
     const told = async (wrong: Promise<unknown>): Promise<string> => (await failure(wrong)).message
     expect(await told(admin.addPeer({ ...GUEST, name: 'reader', admin: true }))).toContain(
@@ -110,7 +110,7 @@ describe('peers of a card', () => {
     ['a region without a name', { ...GUEST, read: [''] }, 'no region is called'],
     ['regions that are no list', { ...GUEST, read: 'a' }, 'a list of names'],
   ]
-  test.each(WRONG)('%s is refused before anything is sent', async (_, peer, words) => {
+  test.each(WRONG)('R1-S16: %s is refused before anything is sent', async (_, peer, words) => {
     const { admin, kept } = await keeping()
     const before = kept.text
     const error = await failure(
@@ -146,7 +146,7 @@ describe('a list that changes while it is told', () => {
   test.each([
     ['is another one', [...'vwxyz']],
     ['has fewer regions', ['v']],
-  ])('is asked for again where the peer at a place %s', async (what, regions) => {
+  ])('R1-S16: is asked for again where the peer at a place %s', async (what, regions) => {
     let asked = 0
     const peers = await readPeers(async (place, body) => {
       asked += 1
@@ -159,7 +159,7 @@ describe('a list that changes while it is told', () => {
     expect(asked).toBe(regions.length > 3 ? 5 : 4)
   })
 
-  test('of a card that knows as many as there can be has an end', async () => {
+  test('R1-S16: of a card that knows as many as there can be has an end', async () => {
     const asked: number[] = []
     const peers = await readPeers(async (place) => {
       asked.push(place)

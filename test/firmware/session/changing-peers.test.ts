@@ -129,7 +129,7 @@ function listed(guest: Pick<Guest, 'manage'>): Record<number, string> {
 const lives = (guest: Guest): string => guest.manage(mad.METHOD_GET, mad.ATTRIBUTE_STATUS).fault
 
 describe('PEERS', () => {
-  test('tells each peer, and what it may do', () => {
+  test('R1-S16: tells each peer, and what it may do', () => {
     const five = ['a', 'b b', 'ü', '%', '*']
     const { admin } = keeping([
       ...IDENTITY.peers,
@@ -152,7 +152,7 @@ describe('PEERS', () => {
     }
   })
 
-  test('is for admins and the own host; of an open card it is refused, as are changes', () => {
+  test('R1-S16: is for admins and the own host; of an open card it is refused, as are changes', () => {
     const { card } = keeping()
     const guests = [new Guest(card, WRITER).enter(), new Guest(card, READER).enter()]
     for (const guest of guests) {
@@ -170,7 +170,7 @@ describe('PEERS', () => {
     expect(remove(open, ADMIN.public)).toBe('OPEN_CARD')
   })
 
-  test('the own host tells and changes them over PCIe', () => {
+  test('R1-S16: the own host tells and changes them over PCIe', () => {
     const kept = new KeptPeers(IDENTITY)
     const card = new TestCard(1 << 20, { peers: kept, ram: new HostRam(1 << 20) })
     const host = new QueueHost(card)
@@ -183,7 +183,7 @@ describe('PEERS', () => {
 })
 
 describe('ADD_PEER', () => {
-  test('lets a peer come at once, to do what was said, and after the next start', () => {
+  test('R1-S16: lets a peer come at once, to do what was said, and after the next start', () => {
     const { kept, card, admin } = keeping()
     expect(new Guest(card, NEW).shake()).toBe('PEER_UNKNOWN')
     expect(add(admin, { regions: [[READS, 'records']] })).toBe('PASS')
@@ -195,7 +195,7 @@ describe('ADD_PEER', () => {
     expect(new Guest(next, NEW, 20).enter().openAsIs('records').rkey).not.toBe(0)
   })
 
-  test('an admin that comes may do everything', () => {
+  test('R1-S16: an admin that comes may do everything', () => {
     const { card, admin } = keeping()
     expect(add(admin, { key: ADMIN_2.public, name: 'second', rights: 1 })).toBe('PASS')
     const second = new Guest(card, ADMIN_2, 21).enter()
@@ -203,7 +203,7 @@ describe('ADD_PEER', () => {
     expect(new Guest(card, NEW, 20).enter().openAsIs('records').rkey).not.toBe(0)
   })
 
-  test('names of any kind come to the board as its file has them', () => {
+  test('R1-S16: names of any kind come to the board as its file has them', () => {
     const { kept, admin } = keeping()
     const regions: Right[] = [
       [READS, 'a b'],
@@ -219,7 +219,7 @@ describe('ADD_PEER', () => {
     )
   })
 
-  test('one with many regions is told in several datagrams, and comes behind the last', () => {
+  test('R1-S16: one with many regions is told in several datagrams, and comes behind the last', () => {
     const { kept, card, admin } = keeping()
     const name = Buffer.alloc(32, 'ü')
     const all = Array.from({ length: PEER_REGIONS }, (_, i): Right => {
@@ -246,7 +246,7 @@ describe('ADD_PEER', () => {
     [READS, 'c'],
   ]
 
-  test('what does not go on with what was told is refused, and ends it', () => {
+  test('R1-S16: what does not go on with what was told is refused, and ends it', () => {
     const first = { total: 5, regions: AB }
     const last = {
       total: 5,
@@ -271,7 +271,7 @@ describe('ADD_PEER', () => {
     expect(add(admin, last)).toBe('REQUEST')
   })
 
-  test('one is told at a time, by one who tells it', () => {
+  test('R1-S16: one is told at a time, by one who tells it', () => {
     const { kept, card, admin } = keeping()
     add(admin, { key: ADMIN_2.public, name: 'second', rights: 1 })
     const second = new Guest(card, ADMIN_2, 21).enter()
@@ -308,7 +308,7 @@ describe('ADD_PEER', () => {
     ['a blank that is none of ASCII', { name: 'a\u00a0b', rights: 1 }],
     ['a key that nobody has', { key: new Uint8Array(32), rights: 1 }],
   ]
-  test.each(MALFORMED)('%s is refused, and nobody comes', (_, peer) => {
+  test.each(MALFORMED)('R1-S16: %s is refused, and nobody comes', (_, peer) => {
     const { kept, admin } = keeping()
     const before = kept.text
     expect(add(admin, peer)).toBe('REQUEST')
@@ -316,14 +316,14 @@ describe('ADD_PEER', () => {
     expect(Object.values(listed(admin))).toEqual(['admin', 'writer', 'reader'])
   })
 
-  test('nobody comes twice, and no name', () => {
+  test('R1-S16: nobody comes twice, and no name', () => {
     const { admin } = keeping()
     expect(add(admin, { key: READER.public, rights: 1 })).toBe('PEER_TAKEN')
     expect(add(admin, { name: 'reader', rights: 1 })).toBe('PEER_TAKEN')
     expect(Object.values(listed(admin))).toEqual(['admin', 'writer', 'reader'])
   })
 
-  test('as many come as a card knows; who goes makes room', () => {
+  test('R1-S16: as many come as a card knows; who goes makes room', () => {
     const { kept, admin } = keeping()
     for (let i = 3; i < PEERS; i++) {
       expect(add(admin, { key: keyPair(30 + i).public, name: `${i}`, rights: 1 })).toBe('PASS')
@@ -338,7 +338,7 @@ describe('ADD_PEER', () => {
   test.each([
     [NOT_KEPT, 'PEERS_FIXED'],
     [BAD_COMMAND, 'REQUEST'],
-  ])('a board that refuses it as %i: nobody comes, or goes', (result, fault) => {
+  ])('R1-S16: a board that refuses it as %i: nobody comes, or goes', (result, fault) => {
     const { kept, card, admin } = keeping()
     const reader = new Guest(card, READER, 13).enter()
     kept.refuses = result
@@ -349,7 +349,7 @@ describe('ADD_PEER', () => {
     expect(new Guest(card, READER).shake()).toBe('PASS')
   })
 
-  test('a board without a list keeps no other peers', () => {
+  test('R1-S16: a board without a list keeps no other peers', () => {
     const card = new TestCard(1 << 20, { facts: { identity: IDENTITY } })
     const admin = new Guest(card, ADMIN).enter()
     expect(add(admin, { rights: 1 })).toBe('PEERS_FIXED')
@@ -358,7 +358,7 @@ describe('ADD_PEER', () => {
 })
 
 describe('REMOVE_PEER', () => {
-  test('whoever goes has nothing left: no session, no queue pair, no way to come again', () => {
+  test('R1-S16: whoever goes has nothing left: no session, no queue pair, no way to come again', () => {
     const { kept, card, admin } = keeping()
     const writer = new Guest(card, WRITER, 12).enter()
     const again = new Guest(card, WRITER, 14).enter()
@@ -390,7 +390,7 @@ describe('REMOVE_PEER', () => {
     expect(new Guest(next, WRITER).shake()).toBe('PEER_UNKNOWN')
   })
 
-  test('an admin may go himself, and is told so', () => {
+  test('R1-S16: an admin may go himself, and is told so', () => {
     const { card, admin } = keeping()
     add(admin, { key: ADMIN_2.public, name: 'second', rights: 1 })
     expect(remove(admin, ADMIN.public)).toBe('PASS')
@@ -400,7 +400,7 @@ describe('REMOVE_PEER', () => {
     ])
   })
 
-  test('one admin stays, and somebody', () => {
+  test('R1-S16: one admin stays, and somebody', () => {
     const { admin } = keeping()
     expect(remove(admin, ADMIN.public)).toBe('LAST_ADMIN')
     expect(lives(admin)).toBe('PASS')
@@ -413,7 +413,7 @@ describe('REMOVE_PEER', () => {
     expect(remove(host, WRITER.public)).toBe('PASS')
   })
 
-  test('nobody goes who is not there', () => {
+  test('R1-S16: nobody goes who is not there', () => {
     const { admin } = keeping()
     expect(remove(admin, NEW.public)).toBe('NO_PEER')
     expect(remove(admin, new Uint8Array(32))).toBe('NO_PEER')
@@ -421,7 +421,7 @@ describe('REMOVE_PEER', () => {
     expect(remove(admin, READER.public)).toBe('NO_PEER')
   })
 
-  test('who comes to his place hears no answer of his, and has none of his clients', () => {
+  test('R1-S16: who comes to his place hears no answer of his, and has none of his clients', () => {
     const { card, admin } = keeping()
     add(admin, { key: ADMIN_2.public, name: 'second', rights: 1 })
     const second = new Guest(card, ADMIN_2, 21).enter()
