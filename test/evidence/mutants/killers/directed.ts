@@ -8,6 +8,7 @@ import { HOSTILE } from '../plays/hostile.ts'
 import { HOSTS } from '../plays/hosts.ts'
 import { LOST } from '../plays/lost.ts'
 import { DECAY, SLOTS } from '../plays/media.ts'
+import { PEERS } from '../plays/peers.ts'
 import { QUEUES } from '../plays/queues.ts'
 import { SESSIONS } from '../plays/sessions.ts'
 import { SETTLED } from '../plays/settle.ts'
@@ -32,6 +33,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...SETTLED,
   ...STRANGERS,
   ...SESSIONS,
+  ...PEERS,
 }
 
 export const play: Play = (argument) => {

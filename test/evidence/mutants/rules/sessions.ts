@@ -1,10 +1,12 @@
-/** Cards with peers: sessions, rights, tags (R1-S13 to R1-S15). */
+/** Cards with peers: sessions, rights, tags, and peers that change (R1-S13 to R1-S16). */
 
 import { attacked, directed, type Mutant } from '../mutant.ts'
 
 const ACCESS = 'firmware/manage/access.ts'
 const CONTROL = 'firmware/manage/control.ts'
 const SESSIONS = 'firmware/session/sessions.ts'
+const PEERS = 'firmware/session/peers.ts'
+const CHANGES = 'firmware/manage/peers.ts'
 const SEALED = 'firmware/session/sealed.ts'
 const COOKIES = 'firmware/session/cookies.ts'
 const GRANTS = 'firmware/session/grants.ts'
@@ -171,4 +173,58 @@ const ATTACKED: readonly Mutant[] = [
   },
 ]
 
-export const SESSION_RULES: readonly Mutant[] = [...CALLS, ...FLOODS, ...DATA, ...ATTACKED]
+const CHANGING: readonly Mutant[] = [
+  {
+    id: 'gone-in-session',
+    rule: 'R1-S16: who is removed has no session any more',
+    file: PEERS,
+    find: 'if (places[i]?.peer === place) places[i] = null',
+    replace: 'if (places[i]?.peer === place) continue',
+    killer: directed('peers that come and go'),
+  },
+  {
+    id: 'gone-connected',
+    rule: 'R1-S16: who is removed has no queue pair any more',
+    file: CHANGES,
+    find: 'if (qp === null || qp.peer !== place) continue',
+    replace: 'if (qp === null || qp.peer === place) continue',
+    killer: directed('peers that come and go'),
+  },
+  {
+    id: 'gone-known',
+    rule: 'R1-S16: who is removed is nobody at the next handshake',
+    file: PEERS,
+    find: '  peers[place] = NOBODY\n',
+    replace: '',
+    killer: directed('peers that come and go'),
+  },
+  {
+    id: 'peer-unkept',
+    rule: 'R1-S16: nobody comes whom the board does not keep',
+    file: PEERS,
+    find: 'if (fault === PASS) putPeer(sessions, place, peer)',
+    replace: 'putPeer(sessions, place, peer)',
+    killer: directed('peers that come and go'),
+  },
+  {
+    id: 'last-admin',
+    rule: 'R1-S16: one admin stays',
+    file: PEERS,
+    find: 'others.length === 0 || (admin && !others.some((other) => other.admin))',
+    replace: 'others.length === 0',
+    killer: directed('peers that come and go'),
+  },
+  {
+    id: 'peer-half-told',
+    rule: 'R1-S16: a peer comes when it was told whole',
+    file: CHANGES,
+    find: '  if (draft.told < draft.regions) return PASS\n',
+    replace: '',
+    killer: directed('peers that come and go'),
+  },
+]
+
+export const SESSION_RULES: readonly Mutant[] = [
+  ...[...CALLS, ...FLOODS, ...DATA, ...ATTACKED],
+  ...CHANGING,
+]
