@@ -23,7 +23,6 @@ import {
   withPassingCards,
 } from '../../support/cards/test-card.ts'
 import {
-  fetchAddFrame,
   flushFrame,
   type Setting,
   setting,
@@ -215,11 +214,11 @@ describe('S1-M2: a client writes the copies of a record', () => {
     const { card, qp, region } = one
     const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
     // It lies behind the last copy.
-    card.nvdimm.poison(slotOffset(region, region.copies, 0) / 64)
+    card.nvdimm.refuseWrites(slotOffset(region, region.copies, 0) / 64)
     const failed = card.counter('QP_ERROR_STATE')
-    const atomic = fetchAddFrame(qp, bytes, 0, 1n)
+    const [plain] = writeFrames(qp, bytes, 0, dataOf(8, 1))
     const [write] = copyFrames(one, 1, 0, imageOf(one, 1, 3))
-    const sent = card.serve(atomic, write!)
+    const sent = card.serve(plain!, write!)
     expect(sent.map(({ syndrome }) => syndrome)).toEqual([NAK_OPERATIONAL])
     expect(card.counter('QP_ERROR_STATE')).toBe(failed + 1)
     expect(copiesOf(one, card.connect(), 1)).toEqual(['0', '0'])
