@@ -366,7 +366,7 @@ describe('S1-M12: groups of one use (¶86)', () => {
     }
   })
 
-  test('S1-M12: an empty range, and one behind the end of what is associated, have no block', () => {
+  test('S1-M12: an empty range, and one behind the end of the region, have no block', () => {
     const b = createBlocks(PAGES, 4)
     const ranges = [
       { group: 0, from: 2 * PAGE + 9, to: 2 * PAGE + 9 },
