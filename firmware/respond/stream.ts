@@ -116,8 +116,7 @@ function packetsThere(state: MemoryState, qp: QueuePair, region: Region, count: 
   return reach === stream.length - at ? count : Math.max(1, Math.floor(reach / pathMtu))
 }
 
-/** The µs after which READs that pause look again; 0 if none does. */
+/** The µs after which READs that pause look again. Asked only while one does. */
 export function pausedWaitUs(state: BoardState & OrderedState): number {
-  if (state.pausedUs === Infinity) return 0
   return Math.max(1, Math.ceil(state.pausedUs - state.connections.nowUs))
 }

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
+import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import {
   MECHANISM_LOCAL_FLUSH,
@@ -31,6 +32,7 @@ import {
 } from '../../support/cards/batch-card.ts'
 import { type RelayWire, related } from '../../support/cards/relay-wire.ts'
 import {
+  callOf,
   dataOf,
   persistFrames,
   type Sent,
@@ -38,6 +40,7 @@ import {
   type TestPeer,
 } from '../../support/cards/test-card.ts'
 import { judgedGuard } from '../../support/judges/crc32c.ts'
+import { madFrame, PORT, publish } from '../../support/wire/cm.ts'
 import { disconnect, flushFrame, lines } from '../../support/wire/requests.ts'
 
 /** AETH in front of PAETH, behind Ethernet, IPv4, UDP and BTH. */
@@ -293,6 +296,39 @@ describe('S1-M5, X-1: a link that breaks', () => {
         expectNothingHeld(next)
       })
     }
+  }
+
+  for (const [name, condition] of Object.entries(CONDITIONS)) {
+    test(`${name}: a relay that ends as the last record comes: none goes by the next one`, () => {
+      const made = relay(256)
+      const { wire, qp } = made
+      const other = wire.b.provision({ name: 'other', slots: 4, capacity: 1000 })
+      const service = { name: 'other', port: PORT + 1, form: mad.FORM_CAPABILITY }
+      expect(publish(wire.b, service).fault).toBe('PASS')
+      const records = recordsOf(upTo(3), 1, 700)
+      const frames = batchFrames(qp, made, records, { condition, operation: 1 })
+      const sent = serve(made, ...frames.slice(0, -1))
+      expect(statuses(sent)).toEqual([])
+      const far = (body: Uint8Array): void => body.set(new TextEncoder().encode('far'))
+      wire.serve(madFrame(callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_DETACH, far, 0)))
+      expect(wire.attach('other', PORT + 1)).toBe('PASS')
+      const told = only(serve(made, frames.at(-1)!))
+      expect(told).toMatchObject({ said: 'STAGING', durable: [] })
+      expect(wire.a.counter('STAGING')).toBe(condition === IN_ORDER ? 1 : 3)
+      expect(wire.a.counter('CONDITION')).toBe(condition === IN_ORDER ? 2 : 0)
+      expect(found(made, records)).toEqual([])
+      const reader = wire.b.connect(4096, 0, 9)
+      for (const { slot, data } of records) {
+        expect(wire.b.read(reader, other, slot, VIEW_DATA, data.length)).not.toEqual(data)
+      }
+      expectNothingHeld(made)
+      // Nothing of it was sent, so all of it may come again.
+      expect(wire.attach()).toBe('PASS')
+      const next = { ...made, rkey: wire.a.open('far').rkey }
+      const status = only(send(next, again(records, upTo(3)), { condition, operation: 1 }))
+      expect(status).toMatchObject({ said: 'durable', durable: upTo(3) })
+      expect(found(next, records)).toEqual(upTo(3))
+    })
   }
 
   test('before any record of it: a NAK, as for a single record', () => {

@@ -174,6 +174,55 @@ describe('S1-M2: a client writes the copies of a record', () => {
       one.card.serve(...copyFrames(one, 2, 0, imageOf(one, 2, 1)).slice(0, 1))[0]!.syndrome,
     ).toBe(NAK_OPERATIONAL)
   })
+
+  test('D-13: not on a part that is not armed, or has closed, as nothing could be mended', () => {
+    for (const how of ['unarmed', 'closed'] as const) {
+      const one = pairSetting()
+      const { card } = one
+      card.serve(...copyFrames(one, 1, 0, imageOf(one, 1, 3)))
+      if (how === 'unarmed') card.nvdimm.armed = false
+      else card.nvdimm.fencesToFail = 1
+      // The look in front of it finds that no fence is any good.
+      const other = { ...one, qp: card.connect() }
+      if (how === 'closed') card.serve(...copyFrames(other, 1, 1, imageOf(one, 1, 3)))
+      const before = card.nvdimm.live.slice()
+      const [write] = copyFrames(one, 1, 1, imageOf(one, 1, 4))
+      expect(card.serve(write!).map(({ syndrome }) => syndrome)).toEqual([NAK_OPERATIONAL])
+      expect(Buffer.compare(card.nvdimm.live, before), how).toBe(0)
+      expect(copiesOf(one, card.connect(), 1)).toEqual(['3', '0'])
+    }
+  })
+
+  test('not into the only good copy, where the medium takes no other one', () => {
+    const one = pairSetting()
+    const { card, region } = one
+    for (let c = 0; c < 2; c++) card.serve(...copyFrames(one, 1, c, imageOf(one, 1, 3)))
+    card.serve(...copyFrames(one, 1, 1, imageOf(one, 1, 4).slice(0, 24)))
+    expect(copiesOf(one, one.qp, 1)).toEqual(['3', 'torn'])
+    card.nvdimm.refuseWrites(slotOffset(region, 1, 1) / 64)
+    const other = { ...one, qp: card.connect() }
+    const [write] = copyFrames(other, 1, 0, imageOf(one, 1, 5))
+    expect(card.serve(write!).map(({ syndrome }) => syndrome)).toEqual([NAK_OPERATIONAL])
+    expect(copiesOf(one, one.qp, 1)).toEqual(['3', 'torn'])
+    // Who has B to write may go on: A is whole.
+    const [rest] = copyFrames(one, 2, 1, imageOf(one, 2, 4))
+    expect(card.serve(rest!).map(({ syndrome }) => syndrome)).not.toContain(NAK_OPERATIONAL)
+  })
+
+  test('not behind what the look finds to have failed', () => {
+    const one = pairSetting()
+    const { card, qp, region } = one
+    const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+    // It lies behind the last copy.
+    card.nvdimm.refuseWrites(slotOffset(region, region.copies, 0) / 64)
+    const failed = card.counter('QP_ERROR_STATE')
+    const [plain] = writeFrames(qp, bytes, 0, dataOf(8, 1))
+    const [write] = copyFrames(one, 1, 0, imageOf(one, 1, 3))
+    const sent = card.serve(plain!, write!)
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([NAK_OPERATIONAL])
+    expect(card.counter('QP_ERROR_STATE')).toBe(failed + 1)
+    expect(copiesOf(one, card.connect(), 1)).toEqual(['0', '0'])
+  })
 })
 
 describe('S1-M2: what the card makes equal beside a client', () => {

@@ -8,7 +8,7 @@ import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import { PERSIST_ACK, RC_READ_RESPONSE_ONLY } from '../../../firmware/wire/opcode.ts'
 import { attaching, RelayWire, related } from '../../support/cards/relay-wire.ts'
 import {
   callOf,
@@ -18,7 +18,7 @@ import {
 } from '../../support/cards/test-card.ts'
 import { takeAllPlaces } from '../../support/peers/strangers.ts'
 import { madFrame, publish } from '../../support/wire/cm.ts'
-import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
+import { flushFrame, sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const ICRC_BYTES = 4
 /** The end of a REP, in which it says who it is. */
@@ -184,6 +184,32 @@ test('a SEND that is to be confirmed waits for the record that is on its way', (
   const answers = wire.heard.slice(before)
   expect(answers.some(({ syndrome }) => syndrome >> 5 === 1)).toBe(false)
   expect(answers.some(({ payload }) => Buffer.from(payload).equals(dataOf(8, 1)))).toBe(true)
+})
+
+test('X-1: a FLUSH waits for the record that is on its way, and that of another does not', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const own = wire.a.provision({ name: 'own' })
+  const { qp, rkey } = wire.open()
+  const other = wire.a.connect(4096, 0, 7)
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  /** What is said to a FLUSH. */
+  const told = (frame: Uint8Array): string[] => {
+    const before = wire.heard.length
+    wire.serve(frame)
+    return wire.heard.slice(before).map(({ opcode, syndrome }) => {
+      return opcode === RC_READ_RESPONSE_ONLY ? 'done' : `${syndrome >> 5}`
+    })
+  }
+  const flush = flushFrame(qp, own)
+  expect(told(flush)).toEqual(['1'])
+  expect(told(flushFrame(other, own))).toEqual(['done'])
+  expect(told(flushFrame(qp, own, { psn: qp.psn - 1, placement: 1 }))).toEqual(['done'])
+  wire.isCut = false
+  for (let i = 0; i < 20; i++) wire.pass(100_000)
+  expect(acks(wire)).toBe(1)
+  expect(told(flushFrame(qp, own))).toEqual(['done'])
 })
 
 test('X-1: what is told of one record waits for no message whose buffer is an earlier one', () => {

@@ -463,6 +463,18 @@ describe('bytes registered write-persist', () => {
     expect(readBytes(restarted(made), 64)).toEqual(dataOf(64, 2))
   })
 
+  test('X-1: an agent that goes between packets, followed by another or not: NAK 0x63', () => {
+    for (const isFollowed of [false, true]) {
+      const made = withBytes(WRITE_PERSIST_REGION)
+      const { card, qp, bytes } = made
+      const frames = writeFrames(qp, bytes, 0, dataOf(600, 1))
+      expect(answersOf(card.serve(...frames.slice(0, 2)))).toEqual([])
+      tellAgent(card, mad.AGENT_DETACH, 0)
+      if (isFollowed) work(card, attachedAgent(card))
+      expect(answersOf(card.serve(frames[2]!)), `followed: ${isFollowed}`).toEqual(['NAK 63'])
+    }
+  })
+
   test('a region that is removed refuses who waits', () => {
     const made = withBytes(WRITE_PERSIST_REGION)
     const { card, qp, bytes } = made
@@ -557,6 +569,51 @@ describe('FLUSH of bytes through the caches', () => {
       }
       expect(answersOf(card.serve(...last)), how).toEqual(['NAK 63'])
     }
+  })
+
+  test('X-1: it covers what it names alone, wherever the WRITE stood before it', () => {
+    for (const order of [
+      [0, 1024],
+      [1024, 0],
+    ]) {
+      for (const named of order) {
+        const made = withBytes()
+        const { card, qp, bytes } = made
+        for (const at of order) card.serve(...writeFrames(qp, bytes, at, dataOf(64, 1)))
+        const of = { vaLow: named, length: 64 }
+        expect(isTaken(insist(made, [flushFrame(qp, bytes, of)]))).toBe(true)
+        tellAgent(card, mad.AGENT_DETACH, 0)
+        work(card, attachedAgent(card))
+        const other = flushFrame(qp, bytes, { vaLow: 1024 - named, length: 64 })
+        expect(answersOf(card.serve(other)), `${order}, of ${named}`).toEqual(['NAK 63'])
+      }
+    }
+  })
+
+  test('one without an address that none is awaited of is of the whole region', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    for (const at of [0, 1024]) card.serve(...writeFrames(qp, bytes, at, dataOf(64, 1 + at)))
+    const { psn } = qp
+    const asked: number[] = []
+    made.agent!.onFlushed = ({ length }) => asked.push(length)
+    const again = flushFrame(qp, { ...bytes, baseHigh: 0 }, { psn, length: 64 })
+    expect(answersOf(card.serve(again))).toEqual(['RNR'])
+    work(card, made.agent!)
+    expect(asked).toEqual([BYTES])
+    expect(answersOf(card.serve(again))).toEqual(['done'])
+    cutPower(made, NOTHING)
+    const found = readBytes(restarted(made), 1088)!
+    for (const at of [0, 1024]) expect(found.slice(at, at + 64)).toEqual(dataOf(64, 1 + at))
+  })
+
+  test('one of no bytes is answered, and speaks for none', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 1)))
+    expect(answersOf(card.serve(flushFrame(qp, bytes, { length: 0 })))).toEqual(['done'])
+    const last = sendFrames(qp, dataOf(8, 1), { solicited: true })
+    expect(answersOf(card.serve(...last))).toEqual(['NAK 63'])
   })
 
   test('one of other bytes under its PSN is not the one that is awaited', () => {

@@ -366,6 +366,26 @@ describe('S1-M12: groups of one use (¶86)', () => {
     }
   })
 
+  test('S1-M12: an empty range, and one behind the end of the region, have no block', () => {
+    const b = createBlocks(PAGES, 4)
+    const ranges = [
+      { group: 0, from: 2 * PAGE + 9, to: 2 * PAGE + 9 },
+      { group: 1, from: 5 * PAGE - 9, to: 5 * PAGE },
+      { group: 2, from: 4 * PAGE - 1, to: 6 * PAGE },
+    ]
+    b.named = createNamedGroups(PAGES, ranges)
+    const { sizes, ready, flags } = b.named
+    associated(b, PAGES * PAGE, INCARNATION)
+    hear(b, currentOf(1, 12, new Array<boolean>(PAGES).fill(false)))
+    expect([...sizes.slice(0, 3)]).toEqual([0, 1, 3])
+    // The region is another one by now, and shorter.
+    associated(b, 5 * PAGE - 9, INCARNATION)
+    hear(b, currentOf(2, 12, [false, true, false, true, true]))
+    expect([...sizes.slice(0, 3)]).toEqual([0, 0, 2])
+    expect([...ready.slice(0, 3)]).toEqual([0, 0, 2])
+    expect([...flags.slice(0, 3)]).toEqual([0, 0, 0])
+  })
+
   test('S1-M12: the flag is set by the first member that is away, until all are there', () => {
     const b = createBlocks(PAGES, 4)
     const ranges = [
