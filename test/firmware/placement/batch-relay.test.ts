@@ -6,6 +6,9 @@ import { describe, expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
+import { TAKES_GUARDS } from '../../../firmware/medium/region.ts'
+import { PRIVATE_BYTES_REP } from '../../../firmware/wire/cm.ts'
+import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import {
   MECHANISM_LOCAL_FLUSH,
@@ -42,6 +45,9 @@ import { disconnect, flushFrame, lines } from '../../support/wire/requests.ts'
 
 /** AETH in front of PAETH, behind Ethernet, IPv4, UDP and BTH. */
 const PAETH_AT = 14 + 20 + 8 + 12 + 4
+const ICRC_BYTES = 4
+/** Lower byte of the flags in the private data of a REP. */
+const FLAGS_AT = 67
 
 interface Relay {
   readonly wire: RelayWire
@@ -85,6 +91,15 @@ function found({ wire }: Relay, records: readonly BatchRecord[]): number[] {
     const bytes = wire.b.read(qp, far, slot, VIEW_DATA, data.length)
     return bytes !== null && Buffer.compare(bytes, data) === 0 ? [i] : []
   })
+}
+
+/** What card B says of its region is what a DPU says that judges no guards. */
+function withoutGuards(frame: Uint8Array): Uint8Array {
+  if (frame.length <= mad.MAD_BYTES) return frame
+  const other = frame.slice()
+  other[frame.length - ICRC_BYTES - PRIVATE_BYTES_REP + FLAGS_AT]! &= ~TAKES_GUARDS
+  fillIcrc(other, 0, other.length)
+  return other
 }
 
 /** Nothing is collected, handed on or on its way any more. */
@@ -241,6 +256,25 @@ describe('S1-M5: what is refused', () => {
     expect(status).toMatchObject({ said: 'durable', durable: upTo(8) })
     for (const work of works) if (work.owner === owner) work.owner = null
     expectNothingHeld(made)
+  })
+
+  test('P4-9: a guard that an older DPU would not judge, by a NAK, alone and in a batch', () => {
+    const wire = related()
+    wire.spoil = withoutGuards
+    expect(wire.attach()).toBe('PASS')
+    const [record] = recordsOf([1])
+    const guard = judgedGuard(record!.data)
+    for (const asked of ['alone', 'in a batch'] as const) {
+      const made = { wire, ...wire.open() }
+      const { psn } = made.qp
+      const frames =
+        asked === 'alone'
+          ? persistFrames(made.qp, made, 1, record!.data, { guard })
+          : batchFrames(made.qp, made, [{ ...record!, guard }])
+      expect(lines(serve(made, ...frames), psn), asked).toEqual(['NAK 0x61 0'])
+    }
+    expect(found({ wire, ...wire.open() }, [record!])).toEqual([])
+    expect(only(send({ wire, ...wire.open() }, [record!])).said).toBe('durable')
   })
 
   test('another client, by a NAK: its records would pass for repetitions', () => {
