@@ -369,6 +369,33 @@ describe('S1-M5: its queue pair', () => {
     expectNothingHeld(made)
   })
 
+  test('fails in a burst that brings more of it: that is kept for nobody', () => {
+    const made = relay()
+    const { wire, qp } = made
+    // As many again do not fit into the chunk that they take: they would take another one.
+    const records = recordsOf(upTo(BATCH_ELEMENTS_MAX), 1, 1000)
+    const options = { count: 2 * BATCH_ELEMENTS_MAX, ends: false }
+    wire.isCut = true
+    send(made, records, options)
+    const { psn } = qp
+    const same = persistFrames(qp, made, 0, dataOf(100, 77))
+    expect(lines(serve(made, ...same), psn)).toEqual(['NAK 0x2c 0'])
+    qp.psn = psn
+    const { chunks } = heldBy(wire.state)
+    const more = upTo(2 * BATCH_ELEMENTS_MAX - 1, BATCH_ELEMENTS_MAX)
+    const later = recordsOf(more, 1, 1000).map((one, i) => ({ ...one, index: more[i]! }))
+    const nobody = { rkey: made.rkey ^ 0x100 }
+    const frames = batchFrames(qp, made, later, options)
+    const sent = serve(made, ...frames, ...persistFrames(qp, nobody, 0, dataOf(100, 77)))
+    expect(lines(sent, psn)).toContain(`NAK 0x62 ${more.length}`)
+    expect(heldBy(wire.state)).toMatchObject({ chunks, open: 0, inFrames: 0 })
+    wire.isCut = false
+    for (let s = 0; s < 40; s++) wire.pass(100_000)
+    expectNothingHeld(made)
+    expect(found(made, [...records, ...later])).toEqual(upTo(BATCH_ELEMENTS_MAX))
+    expect(statuses(wire.heard)).toEqual([])
+  })
+
   test('a record of the same slot, and a FLUSH, wait for what is collected', () => {
     const made = relay()
     const { wire, qp } = made
