@@ -374,11 +374,11 @@ describe('S1-M5: its queue pair', () => {
     const { wire, qp } = made
     // As many again do not fit into the chunk that they take: they would take another one.
     const records = recordsOf(upTo(BATCH_ELEMENTS_MAX), 1, 1000)
-    const options = { count: 2 * BATCH_ELEMENTS_MAX, ends: false }
+    const options = { count: 2 * BATCH_ELEMENTS_MAX, operation: 1, ends: false }
     wire.isCut = true
     send(made, records, options)
     const { psn } = qp
-    const same = persistFrames(qp, made, 0, dataOf(100, 77))
+    const same = persistFrames(qp, made, 0, dataOf(100, 77), { operation: 100 })
     expect(lines(serve(made, ...same), psn)).toEqual(['NAK 0x2c 0'])
     qp.psn = psn
     const { chunks } = heldBy(wire.state)
