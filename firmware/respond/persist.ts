@@ -178,7 +178,6 @@ function beginPersist(
   // Bytes are stored as they come, and wait at their end (write-back.ts).
   if (!message.placed && region!.placement >= PLACEMENT_THROUGH) {
     if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY
-    if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
     const ready = placementOf(region!)!.ready(state, qp, region!)
     if (ready !== PASS) return ready
   }
