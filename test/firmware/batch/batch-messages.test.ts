@@ -8,11 +8,12 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, type CutChoice } from '../../../boards/emulator/medium/power-cut.ts'
 import {
   BATCH_TIMEOUT_US,
+  LINE_BYTES,
   POSTED_RECEIVES,
   RECORD_BYTES_MAX,
 } from '../../../firmware/board/limits.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
-import { OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
+import { DATA_AT, OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
@@ -32,7 +33,7 @@ import { failFence } from '../../support/cards/fences.ts'
 import { type Message, MessageCard } from '../../support/cards/message-card.ts'
 import { dataOf, type Sent, type TestPeer } from '../../support/cards/test-card.ts'
 import { divided } from '../../support/run/thorough.ts'
-import { sendFrames } from '../../support/wire/requests.ts'
+import { lines, sendFrames, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const BASE = 500
@@ -292,6 +293,40 @@ describe('S1-M9: what else goes to the same receives', () => {
         { data: dataOf(300, 6), operation: 0 },
       ])
     }
+  })
+
+  test.each<[string, (one: MessageCard) => Uint8Array[]]>([
+    ['a SEND', ({ qp }) => sendFrames(qp, dataOf(8, 2))],
+    ['a SEND of several packets', ({ qp }) => sendFrames(qp, dataOf(2000, 2))],
+    ['an immediate', ({ qp, area }) => writeFrames(qp, area, 512, dataOf(8, 2), { immediate: 3 })],
+    [
+      'an immediate alone',
+      ({ qp, area }) => writeFrames(qp, area, 0, dataOf(0, 2), { immediate: 3 }),
+    ],
+    ['a message of a batch', (one) => batchFrames(one.qp, one.region, [one.message(dataOf(8, 2))])],
+  ])('P1-11: %s behind a store that the medium refuses is not told', (_, frames) => {
+    const one = new MessageCard()
+    one.receive(2000)
+    const { psn } = one.qp
+    one.card.nvdimm.refuseWrites(slotOffset(one.region, 2, 0) / LINE_BYTES)
+    const store = writeFrames(one.qp, one.area, 0, dataOf(8, 1))
+    expect(lines(one.card.serve(...store, ...frames(one)), psn)).toEqual(['NAK 0x63 0'])
+    expect(one.completions()).toEqual([])
+    expect(one.card.pass(1000)).toEqual([])
+    expect(one.completions()).toEqual([])
+  })
+
+  test.each(['bytes', 'a record'])('P1-11: nor an immediate whose own %s it refuses', (what) => {
+    const one = new MessageCard()
+    one.receive(64)
+    const { psn } = one.qp
+    const [place, length] = what === 'bytes' ? [one.area, 8] : [one.region, 64]
+    // The area lies behind both copies of the records.
+    const end = slotOffset(one.region, 2, 0) / LINE_BYTES
+    for (let line = DATA_AT / LINE_BYTES; line <= end; line++) one.card.nvdimm.refuseWrites(line)
+    const frames = writeFrames(one.qp, place, 0, dataOf(length, 1), { immediate: 3 })
+    expect(lines(one.card.serve(...frames), psn)).toEqual(['NAK 0x63 0'])
+    expect(one.completions()).toEqual([])
   })
 
   test('a SEND that found no receive has not taken that of a message, nor the other way', () => {
