@@ -350,11 +350,11 @@ function wholeFault(
 }
 
 /**
- * The burst of frames ends: what is collected in them is moved, as the next one overwrites them.
+ * The burst of frames ends, in which members lie: what is collected in them is moved, as the next
+ * one overwrites them.
  */
 export function keepCollected(state: RecordContext): void {
   const { batches } = state
-  if (batches.inFrames === 0) return
   batches.inFrames = 0
   for (let place = 0; place < QUEUE_PAIRS; place++) {
     const batch = batches.of[place] ?? null

@@ -44,16 +44,7 @@ import {
 } from '../batch/batch.ts'
 import { type Members, offsetOfMember } from '../batch/members.ts'
 import { count } from '../board/context.ts'
-import {
-  BATCH_ABORTED,
-  BATCH_TIME,
-  DUPLICATE,
-  type Fault,
-  NOT_DURABLE,
-  PASS,
-  QP_ERROR_STATE,
-  SLOT,
-} from '../board/fault.ts'
+import { BATCH_TIME, DUPLICATE, type Fault, NOT_DURABLE, PASS, SLOT } from '../board/fault.ts'
 import { BATCH_TIMEOUT_US, QUEUE_PAIRS } from '../board/limits.ts'
 import { drain, refuseQueuePair } from '../burst/burst.ts'
 import type { RecordContext, RequestState, ThroughState } from '../burst/context.ts'
@@ -135,7 +126,10 @@ function knownFault(state: RecordContext, batch: Batch, n: number): Fault {
   return batch.members!.faults[n]! as Fault
 }
 
-/** Judges one record: it has a job, or is known to be durable, or its fault is returned. */
+/**
+ * Judges one record: it has a job, or is known to be durable, or its fault is returned. Of a queue
+ * pair that this has ended there is nothing to be said.
+ */
 function handMember(state: RecordContext, qp: QueuePair, batch: Batch, n: number): Fault {
   const members: Members = batch.members!
   const at = members.at[n]!
@@ -145,7 +139,6 @@ function handMember(state: RecordContext, qp: QueuePair, batch: Batch, n: number
   handed.expectLow = members.expectLow[n]!
   handed.known = isInBitmap(batch.bitmap, handed.batchIndex)
   const fault = admit(state, qp, handed, at, knownFault(state, batch, n), batch, n)
-  if (fault === QP_ERROR_STATE) return BATCH_ABORTED
   if (fault === REPEATED) {
     count(state, DUPLICATE)
     noteMemberDurable(batch, handed.batchIndex, Math.min(handed.wait, handed.region!.copies))
@@ -222,7 +215,8 @@ export function serveHanded(state: RecordContext & RequestState, now: number): b
 
 /**
  * Is a record of that slot collected, or waits to be handed on? What asks for the slot comes again
- * behind it: what is collected so far is handed on before the rest has come.
+ * behind it: what is collected so far is handed on before the rest has come. Where that ends the
+ * queue pair it stays ahead, and what asks is taken no further.
  */
 export function isAhead(
   state: RecordContext,

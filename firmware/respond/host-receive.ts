@@ -10,6 +10,8 @@
  *   nothing of it has happened (P2-25); room and elements are then looked for, and room is kept.
  * - The completion stands in the list behind the bytes that it speaks of, and the acknowledgement
  *   behind both: posted writes keep their order, so the host sees the data first.
+ * - What its sender has stored before a message, and by it, is there before the host is told: a
+ *   record is durable then. Where the medium refuses that the host is told of nothing (P1-11).
  * - A message of a batch takes an element when its batch is judged (engine/deliver.ts), and never
  *   between the packets of a SEND: these have the batch judged before them.
  * - Only the sender's message is longer than the element: that is its error (RECEIVE_LENGTH).
@@ -43,7 +45,7 @@ import {
   endReceipt,
   isElementReady,
 } from '../engine/deliver.ts'
-import { makeTellRoom } from '../engine/group.ts'
+import { commitNow, makeTellRoom } from '../engine/group.ts'
 import { invalidate } from '../engine/locate.ts'
 import { describeOutcome, dropResult } from '../engine/outcome.ts'
 import { releaseCompletion, reserveCompletion } from '../host/completion.ts'
@@ -67,7 +69,7 @@ import {
   Z1_QUEUE_PAIR,
 } from '../host/queue-info.ts'
 import type { HostPair } from '../host/work.ts'
-import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
+import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { u32 } from '../wire/bytes.ts'
 import { readIeth } from '../wire/ieth.ts'
@@ -131,9 +133,22 @@ export function receiveHostSend(
   return PASS
 }
 
-/** The message is over, `length` bytes of it in the host's memory: the host is told. */
+/**
+ * What its sender has stored before a message, and with it, is there before the host is told. False
+ * where that is refused, which ends the queue pair.
+ */
+function isStored(state: GroupContext, qp: QueuePair): boolean {
+  if (qp.recordAt === state.answers.groups) commitNow(state)
+  else if (state.stores > 0 && qp.dirtyAt === state.list.fences) runBurst(state)
+  return qp.state === STATE_OPEN
+}
+
+/**
+ * The message is over, `length` bytes of it in the host's memory: the host is told, unless the
+ * queue pair ends by that.
+ */
 export function endHostReceive(
-  state: HostContext & QueueState,
+  state: GroupContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -142,6 +157,7 @@ export function endHostReceive(
   const { host, hostWork, bytes } = state
   const { completion } = host
   const pair = hostWork.pairs[qp.index]!
+  if (!isStored(state, qp)) return
   qp.receive = -1
   beginReceiveCompletion(state, pair)
   completion.length = length
@@ -180,6 +196,7 @@ export function serveReceives(state: BurstContext, pair: HostPair): void {
  * where they are missed. That may end the queue pair.
  */
 export function readyReceive(state: GroupContext, qp: QueuePair): void {
+  if (!isStored(state, qp)) return
   makeTellRoom(state)
   const pair = state.hostWork.pairs[qp.index]!
   if (pair.qp === qp && !isElementReady(state, pair)) serveReceives(state, pair)

@@ -178,7 +178,6 @@ function beginPersist(
   // Bytes are stored as they come, and wait at their end (write-back.ts).
   if (!message.placed && region!.placement >= PLACEMENT_THROUGH) {
     if (isAhead(state, qp, region!, reth.vaHigh)) return NOT_READY
-    if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
     const ready = placementOf(region!)!.ready(state, qp, region!)
     if (ready !== PASS) return ready
   }
@@ -299,7 +298,7 @@ export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt:
   const afterCollected = qp.batching && holds(state, qp, ask.region!, ask.slot)
   if (afterCollected) storeCollected(state, qp)
   const { plain } = ask
-  if (plain) beginPlain(state, qp, ask)
+  if (plain) withholdPlain(state, qp, ask)
   const against = afterCollected ? messageOrHealthFault(state, qp, ask) : qp.messageFault
   const fault = admit(state, qp, ask, dataAt, against, null, -1)
   // What was run just now may have ended the queue pair, and given its buffer back.
@@ -309,7 +308,7 @@ export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt:
     return
   }
   qp.staging = -1
-  if (plain) endPlain(state, qp, ask)
+  if (plain) withholdPlain(state, qp, ask)
 }
 
 /** The record has not joined the group: others have it, it is durable already, or refused. */
@@ -334,15 +333,13 @@ function messageOrHealthFault(state: RecordContext, qp: QueuePair, ask: Ask): Fa
   return qp.messageFault === PASS ? healthFault(state, ask.region!) : qp.messageFault
 }
 
-/** A plain WRITE of a record: what is committed to make way must not acknowledge it. */
-function beginPlain(state: GroupContext, qp: QueuePair, ask: Ask): void {
+/**
+ * A plain WRITE of a record: the group withholds its acknowledgement, and so does, before it joins,
+ * one that is committed to make way. Through caches only one comes here that has lost its buffer:
+ * it is refused (record.ts).
+ */
+function withholdPlain(state: GroupContext, qp: QueuePair, ask: Ask): void {
   // It has no operation that could end a range of several.
-  qp.segment += 1
-  if (ask.region!.placement < PLACEMENT_THROUGH) withholdRecord(state, qp, ask.lastPsn)
-}
-
-/** It has joined the group, which withholds its acknowledgement. */
-function endPlain(state: GroupContext, qp: QueuePair, ask: Ask): void {
   qp.segment += 1
   withholdRecord(state, qp, ask.lastPsn)
 }

@@ -28,7 +28,8 @@ const OF_FIRMWARE = `
   acknowledged-gone announce atomics batch batch-crash-media batch-driver batch-edges
   batch-hostile batch-local batch-local-bytes batch-messages batch-mixed batch-mixed-failures
   batch-mixed-groups batch-mixed-hostile batch-mixed-lanes batch-mixed-order batch-mixed-through
-  batch-notices batch-queues batch-relay batch-requester batch-through congestion connect
+  batch-notices batch-queues batch-relay batch-requester batch-through changing-peers congestion
+  connect
   connect-active connect-depths connect-doubt connect-link control control-edges cookies
   criteria criteria-wire engines evidence-failures flush guard handshake long-read lost-requests
   media-errors neighbours noise noise-points on-demand on-demand-calls on-demand-host

@@ -8,11 +8,16 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, type CutChoice } from '../../../boards/emulator/medium/power-cut.ts'
 import {
   BATCH_TIMEOUT_US,
+  LINE_BYTES,
+  PAGE_BYTES,
+  PAGES_AT_ONCE,
   POSTED_RECEIVES,
   RECORD_BYTES_MAX,
 } from '../../../firmware/board/limits.ts'
+import { WC_SUCCESS, WQE_RECEIVE } from '../../../firmware/host/element.ts'
+import { TYPE_CONNECTED } from '../../../firmware/host/queue-info.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
-import { OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
+import { DATA_AT, OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
@@ -29,10 +34,13 @@ import {
   upTo,
 } from '../../support/cards/batch-card.ts'
 import { failFence } from '../../support/cards/fences.ts'
-import { type Message, MessageCard } from '../../support/cards/message-card.ts'
+import { type Message, MessageCard, messageMember } from '../../support/cards/message-card.ts'
 import { dataOf, type Sent, type TestPeer } from '../../support/cards/test-card.ts'
+import { stationOf } from '../../support/queues/queue-calls.ts'
+import { elementOf, readying } from '../../support/queues/queue-host.ts'
+import { OnDemandHost } from '../../support/residency/on-demand.ts'
 import { divided } from '../../support/run/thorough.ts'
-import { sendFrames } from '../../support/wire/requests.ts'
+import { lines, sendFrames, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const BASE = 500
@@ -294,6 +302,40 @@ describe('S1-M9: what else goes to the same receives', () => {
     }
   })
 
+  test.each<[string, (one: MessageCard) => Uint8Array[]]>([
+    ['a SEND', ({ qp }) => sendFrames(qp, dataOf(8, 2))],
+    ['a SEND of several packets', ({ qp }) => sendFrames(qp, dataOf(2000, 2))],
+    ['an immediate', ({ qp, area }) => writeFrames(qp, area, 512, dataOf(8, 2), { immediate: 3 })],
+    [
+      'an immediate alone',
+      ({ qp, area }) => writeFrames(qp, area, 0, dataOf(0, 2), { immediate: 3 }),
+    ],
+    ['a message of a batch', (one) => batchFrames(one.qp, one.region, [one.message(dataOf(8, 2))])],
+  ])('P1-11: %s behind a store that the medium refuses is not told', (_, frames) => {
+    const one = new MessageCard()
+    one.receive(2000)
+    const { psn } = one.qp
+    one.card.nvdimm.refuseWrites(slotOffset(one.region, 2, 0) / LINE_BYTES)
+    const store = writeFrames(one.qp, one.area, 0, dataOf(8, 1))
+    expect(lines(one.card.serve(...store, ...frames(one)), psn)).toEqual(['NAK 0x63 0'])
+    expect(one.completions()).toEqual([])
+    expect(one.card.pass(1000)).toEqual([])
+    expect(one.completions()).toEqual([])
+  })
+
+  test.each(['bytes', 'record'])('P1-11: nor an immediate whose own %s it refuses', (what) => {
+    const one = new MessageCard()
+    one.receive(64)
+    const { psn } = one.qp
+    const [place, length] = what === 'bytes' ? [one.area, 8] : [one.region, 64]
+    // The area lies behind both copies of the records.
+    const end = slotOffset(one.region, 2, 0) / LINE_BYTES
+    for (let line = DATA_AT / LINE_BYTES; line <= end; line++) one.card.nvdimm.refuseWrites(line)
+    const frames = writeFrames(one.qp, place, 0, dataOf(length, 1), { immediate: 3 })
+    expect(lines(one.card.serve(...frames), psn)).toEqual(['NAK 0x63 0'])
+    expect(one.completions()).toEqual([])
+  })
+
   test('a SEND that found no receive has not taken that of a message, nor the other way', () => {
     const one = new MessageCard()
     const { qp } = one
@@ -357,6 +399,55 @@ test('S1-M9: batches of many queue pairs that end in one burst: each message is 
   )
   expect(one.messages()).toEqual(wanted)
 })
+
+/** WRITEs of as many peers, of whose pages every other one is away: each is an event by itself. */
+function asking(host: OnDemandHost, writers: number): { frames: Uint8Array[]; events: number } {
+  const region = host.registerOnDemand({ length: writers * PAGES_AT_ONCE * PAGE_BYTES })
+  const there = (PAGES_AT_ONCE - 1) / 2
+  const frames = upTo(writers).map((i) => {
+    const first = i * PAGES_AT_ONCE
+    const pages = host.frames(there).map((frame, n): [number, number] => [first + 2 * n + 1, frame])
+    expect(host.map(region, pages)).toBe('PASS')
+    const data = dataOf((PAGES_AT_ONCE - 1) * PAGE_BYTES, i)
+    return host.writes(host.card.connect(), region, first * PAGE_BYTES + 8, data)[0]!
+  })
+  return { frames, events: writers * (there + 1) }
+}
+
+test.each([16, 20, 26])(
+  'S1-M9: it is told behind as many events as the WRITEs of %i peers bring in its burst',
+  (writers) => {
+    const host = new OnDemandHost()
+    const { frames, events } = asking(host, writers)
+    const receiveCompletions = host.createCq(64)
+    const fields = { type: TYPE_CONNECTED, receiveCompletions, client: 7, units: 64 }
+    const pair = host.createQp(host.createCq(64), fields)
+    const peer = { number: 0x100, mtu: 4096, peerPsn: 0x1000, psn: 0x2000, incarnation: 0 }
+    const ready = readying(pair.send, { ...peer, ...stationOf(1) })
+    host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, ready)
+    const local = host.allocate(4096, 4096)
+    const lkey = host.register(local, 4096)
+    for (let i = 0; i < 4; i++) {
+      const receive = { opcode: WQE_RECEIVE, local: local + 64 * i, length: 64, lkey }
+      host.post(pair.receive, elementOf(receive))
+    }
+    host.ring(pair.receive)
+    host.run()
+    host.wanted()
+    const qp = { number: pair.number, peer: 0x100, mtu: 4096, psn: 0x1000, operation: 0 }
+    const members = upTo(4).map((i) => messageMember(dataOf(64, i)))
+    const sent = host.card.serve(...frames, ...batchFrames(qp, { rkey: 0 }, members))
+    expect(statuses(sent)).toMatchObject([{ said: 'durable', durable: upTo(4) }])
+    host.ram.link.arrive()
+    expect(host.wanted()).toHaveLength(events)
+    const cqes = host.poll(receiveCompletions)
+    expect(cqes.map(({ status, operation }) => [status, operation])).toEqual(
+      upTo(4).map((i) => [WC_SUCCESS, 1 + i]),
+    )
+    const told = host.bytes.slice(local, local + 4 * 64)
+    expect(told).toEqual(Uint8Array.from(upTo(4).flatMap((i) => [...dataOf(64, i)])))
+  },
+)
 
 describe('S1-M9: forms of a message', () => {
   const WRONG: [string, (member: BatchRecord) => BatchRecord][] = [

@@ -30,7 +30,7 @@ import {
   WRITE_PERSIST_LAST,
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, EXPECT, statuses } from '../../support/cards/batch-card.ts'
+import { batchFrames, bytesMember, EXPECT, statuses } from '../../support/cards/batch-card.ts'
 import {
   BYTES_AT,
   BYTES_LENGTH,
@@ -121,6 +121,24 @@ describe('P1-11: a queue pair whose store is refused', () => {
     expect(naks(sent)).toEqual([NAK_OPERATIONAL])
     const reader = one.card.connect()
     expect(one.card.read(reader, one.records, 0, 0, 64)).not.toBeNull()
+  })
+
+  test('takes no bytes that come behind those of a batch', () => {
+    const one = bytesCard()
+    const { card, qp, kept } = one
+    const store = failing(one)
+    // Stored when the bytes come that may be of the same place: with them the WRITE is refused.
+    const batch = batchFrames(qp, kept, [bytesMember(kept, 0, fresh(0))], { count: 2, ends: false })
+    const persist = frameOf({
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
+      reth: { vaHigh: kept.baseHigh, vaLow: 4096, rkey: kept.rkey, length: 64 },
+      pweth: { wait: 1, wantsAck: true, operationLow: 90 },
+      payload: fresh(1),
+    })
+    const sent = card.serve(...store, ...batch, persist)
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    expect(persistAcks(sent)).toEqual([])
+    expect(card.nvdimm.live.slice(KEPT_AT + 4096, KEPT_AT + 4160)).toEqual(new Uint8Array(64))
   })
 
   test('takes no batch any more that comes behind', () => {

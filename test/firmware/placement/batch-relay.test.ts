@@ -6,6 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
+import { TAKES_GUARDS } from '../../../firmware/medium/region.ts'
+import { PRIVATE_BYTES_REP } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import {
@@ -45,6 +47,9 @@ import { disconnect, flushFrame, lines } from '../../support/wire/requests.ts'
 
 /** AETH in front of PAETH, behind Ethernet, IPv4, UDP and BTH. */
 const PAETH_AT = 14 + 20 + 8 + 12 + 4
+const ICRC_BYTES = 4
+/** Lower byte of the flags in the private data of a REP. */
+const FLAGS_AT = 67
 
 interface Relay {
   readonly wire: RelayWire
@@ -88,6 +93,15 @@ function found({ wire }: Relay, records: readonly BatchRecord[]): number[] {
     const bytes = wire.b.read(qp, far, slot, VIEW_DATA, data.length)
     return bytes !== null && Buffer.compare(bytes, data) === 0 ? [i] : []
   })
+}
+
+/** What card B says of its region is what a DPU says that judges no guards. */
+function withoutGuards(frame: Uint8Array): Uint8Array {
+  if (frame.length <= mad.MAD_BYTES) return frame
+  const other = frame.slice()
+  other[frame.length - ICRC_BYTES - PRIVATE_BYTES_REP + FLAGS_AT]! &= ~TAKES_GUARDS
+  fillIcrc(other, 0, other.length)
+  return other
 }
 
 /** Nothing is collected, handed on or on its way any more. */
@@ -246,6 +260,25 @@ describe('S1-M5: what is refused', () => {
     expectNothingHeld(made)
   })
 
+  test('P4-9: a guard that an older DPU would not judge, by a NAK, alone and in a batch', () => {
+    const wire = related()
+    wire.spoil = withoutGuards
+    expect(wire.attach()).toBe('PASS')
+    const [record] = recordsOf([1])
+    const guard = judgedGuard(record!.data)
+    for (const asked of ['alone', 'in a batch'] as const) {
+      const made = { wire, ...wire.open() }
+      const { psn } = made.qp
+      const frames =
+        asked === 'alone'
+          ? persistFrames(made.qp, made, 1, record!.data, { guard })
+          : batchFrames(made.qp, made, [{ ...record!, guard }])
+      expect(lines(serve(made, ...frames), psn), asked).toEqual(['NAK 0x61 0'])
+    }
+    expect(found({ wire, ...wire.open() }, [record!])).toEqual([])
+    expect(only(send({ wire, ...wire.open() }, [record!])).said).toBe('durable')
+  })
+
   test('another client, by a NAK: its records would pass for repetitions', () => {
     const made = relay()
     const qp = made.wire.a.connect(4096, 0, 8)
@@ -369,6 +402,33 @@ describe('S1-M5: its queue pair', () => {
     expectNothingHeld(made)
     expect(only(serve(made, ...frames))).toMatchObject({ said: 'durable', durable: [0, 1] })
     expectNothingHeld(made)
+  })
+
+  test('fails in a burst that brings more of it: that is kept for nobody', () => {
+    const made = relay()
+    const { wire, qp } = made
+    // As many again do not fit into the chunk that they take: they would take another one.
+    const records = recordsOf(upTo(BATCH_ELEMENTS_MAX), 1, 1000)
+    const options = { count: 2 * BATCH_ELEMENTS_MAX, operation: 1, ends: false }
+    wire.isCut = true
+    send(made, records, options)
+    const { psn } = qp
+    const same = persistFrames(qp, made, 0, dataOf(100, 77), { operation: 100 })
+    expect(lines(serve(made, ...same), psn)).toEqual(['NAK 0x2c 0'])
+    qp.psn = psn
+    const { chunks } = heldBy(wire.state)
+    const more = upTo(2 * BATCH_ELEMENTS_MAX - 1, BATCH_ELEMENTS_MAX)
+    const later = recordsOf(more, 1, 1000).map((one, i) => ({ ...one, index: more[i]! }))
+    const nobody = { rkey: made.rkey ^ 0x100 }
+    const frames = batchFrames(qp, made, later, options)
+    const sent = serve(made, ...frames, ...persistFrames(qp, nobody, 0, dataOf(100, 77)))
+    expect(lines(sent, psn)).toContain(`NAK 0x62 ${more.length}`)
+    expect(heldBy(wire.state)).toMatchObject({ chunks, open: 0, inFrames: 0 })
+    wire.isCut = false
+    for (let s = 0; s < 40; s++) wire.pass(100_000)
+    expectNothingHeld(made)
+    expect(found(made, [...records, ...later])).toEqual(upTo(BATCH_ELEMENTS_MAX))
+    expect(statuses(wire.heard)).toEqual([])
   })
 
   test('a record of the same slot, and a FLUSH, wait for what is collected', () => {

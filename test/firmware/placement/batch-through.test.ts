@@ -11,7 +11,9 @@ import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import {
   BATCH_TIMEOUT_US,
+  BURST_FRAMES,
   FLUSH_TIMEOUT_US,
+  LINE_BYTES,
   THROUGH_JOBS,
   THROUGH_SINGLES,
 } from '../../../firmware/board/limits.ts'
@@ -19,6 +21,7 @@ import { FURTHER } from '../../../firmware/burst/through-job.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { OPERATION_WINDOW } from '../../../firmware/medium/operation-line.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
+import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
@@ -39,6 +42,7 @@ import {
   statuses,
   upTo,
 } from '../../support/cards/batch-card.ts'
+import { BYTES_AT } from '../../support/cards/bytes-card.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -77,6 +81,9 @@ import {
 /** RNR NAKs: the one of 0.64 ms, and the first one of who waits for jobs. */
 const RNR = 'NAK 0x2c 0'
 const RNR_SOON = 'NAK 0x22 0'
+
+/** The lane of the first job. */
+const FIRST_LANE = LANES_AT / LINE_BYTES + BURST_FRAMES
 
 type Through = BatchSetting &
   Placed & {
@@ -630,6 +637,24 @@ describe('S1-M5: order on its queue pair', () => {
   })
 })
 
+test('S1-M5: a batch is refused by STAGING where no job is left before the next start', () => {
+  const made = through()
+  const { card, region } = made
+  for (let i = 0; i < THROUGH_JOBS; i++) card.nvdimm.refuseWrites(FIRST_LANE + i)
+  const other = card.connect(4096, 0, 99)
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    card.serve(...persistFrames(other, region, 40, dataOf(64, i)))
+    run(made)
+  }
+  const records = recordsOf(upTo(3))
+  for (const condition of [INDEPENDENT, IN_ORDER]) {
+    const sent = [...send(made, records, { condition }), ...run(made)]
+    expect(only(sent)).toMatchObject({ said: 'STAGING', durable: [] })
+  }
+  expect(found(card, records, region)).toEqual([])
+  expect(heldBy(made.state)).toEqual(NOTHING_HELD)
+})
+
 describe('S1-M5, G2-5: what ends under a batch', () => {
   for (const [name, condition] of Object.entries(CONDITIONS)) {
     test(`${name}: its queue pair, at every step: no job and no chunk stays taken`, () => {
@@ -746,6 +771,33 @@ describe('S1-M5, G2-5: what ends under a batch', () => {
     const status = only(sent)
     expect([status.said, status.durable]).toEqual(['NO_AGENT', []])
   })
+
+  test.each(['its last record', 'a record of the same slot'])(
+    'P1-11: its queue pair, over a record under way, when %s has it handed on',
+    (what) => {
+      const made = through()
+      const { card, qp, region } = made
+      const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+      const own = card.provision({ name: 'own', slots: 4 })
+      const records = recordsOf(upTo(2))
+      const { psn } = qp
+      const operation = qp.operation + 1
+      // The operation that the first record of the batch has, too, is in the group.
+      const before = persistFrames(qp, own, 0, dataOf(64, 9), { operation })
+      card.nvdimm.refuseWrites(BYTES_AT / LINE_BYTES)
+      before.push(...writeFrames(qp, bytes, 0, dataOf(8, 1)))
+      const isEnd = what === 'its last record'
+      const frames = batchFrames(qp, region, records, { operation, count: 3, ends: isEnd })
+      if (!isEnd) frames.push(...persistFrames(qp, region, 0, dataOf(64, 8), { operation: 50 }))
+      const sent = [...card.serve(...before, ...frames), ...run(made)]
+      expect(lines(sent, psn).filter((line) => line.startsWith('NAK'))).toEqual(['NAK 0x63 1'])
+      expect(statuses(sent)).toEqual([])
+      expect(found(card, [...records, { slot: 0, data: dataOf(64, 8) }], region)).toEqual([])
+      expect(card.read(card.connect(), own, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 9))
+      expect(heldBy(made.state)).toEqual(NOTHING_HELD)
+      expect([made.state.batches.handing, busy(made)]).toEqual([0, 0])
+    },
+  )
 
   test('its region: what has touched no slot is refused, the rest is in doubt', () => {
     for (const [condition, step, said] of [

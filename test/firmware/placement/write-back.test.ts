@@ -11,7 +11,9 @@ import {
   BURST_FRAMES,
   FLUSH_BYTES_MAX,
   FLUSH_TIMEOUT_US,
+  GATHERING_US,
   LINE_BYTES,
+  STAGING_BUFFERS,
   THROUGH_JOBS,
 } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
@@ -23,6 +25,7 @@ import {
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import { createQueuePair, forgetOld } from '../../../firmware/transport/queue-pair.ts'
+import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
   PERSIST_ACK,
@@ -61,7 +64,9 @@ import {
   type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
+import { Stranger } from '../../support/peers/strangers.ts'
 import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
+import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
@@ -849,6 +854,79 @@ describe('a plain WRITE of a record', () => {
       for (let i = 0; i < 3; i++) card.pass(FLUSH_TIMEOUT_US)
       expect(answersOf(card.serve(frame!))).toEqual(['NAK 63'])
     }
+  })
+
+  /** A region of records of several packets. */
+  function withLong(): Placed & { readonly frames: Uint8Array[]; readonly psn: number } {
+    const made = placed(DDIO_ON, { capacity: 620 })
+    const qp = made.card.connect(MTU)
+    const { psn } = qp
+    return { ...made, qp, frames: writeFrames(qp, made.region, 0, dataOf(600, 1)), psn }
+  }
+
+  /** The card has no record in the slot, now and when it has started again. */
+  function expectNoRecord(made: Placed): void {
+    work(made.card, agentOf(made))
+    const first = (card: TestCard, region: TestRegion): Uint8Array | null =>
+      card.read(card.connect(), region, 0, VIEW_DATA, 64)
+    expect(first(made.card, made.region)).toEqual(new Uint8Array(64))
+    cutPower(made, NOTHING)
+    const next = restarted(made)
+    expect(first(next, next.open())).toEqual(new Uint8Array(64))
+  }
+
+  test.each([
+    ['shorter', 580],
+    ['longer', 620],
+  ])('whose last packet is %s than its first one said is refused: NAK 0x61', (_, length) => {
+    const made = withLong()
+    const { card, qp, region, frames, psn } = made
+    card.serve(...frames.slice(0, -1))
+    const others = writeFrames(qp, region, 0, dataOf(length, 1), { psn })
+    expect(answersOf(card.serve(others.at(-1)!))).toEqual(['NAK 61'])
+    expectNoRecord(made)
+  })
+
+  test('P1-12: that finds no save energy behind its first packet is refused at once', () => {
+    const made = withLong()
+    const { card, frames } = made
+    card.serve(...frames.slice(0, -1))
+    card.nvdimm.armed = false
+    expect(answersOf(card.serve(frames.at(-1)!))).toEqual(['NAK 63'])
+    card.nvdimm.armed = true
+    expectNoRecord(made)
+  })
+
+  test('R1-A4: that has lost its buffer to another peer is refused at its end: NAK 0x63', () => {
+    const made = withLong()
+    const { card, region, frames } = made
+    card.serve(...frames.slice(0, -1))
+    // All others, by the same peer: who holds none is owed the oldest.
+    for (let i = 1; i < STAGING_BUFFERS; i++) {
+      card.serve(persistFrames(card.connect(MTU), region, 1, dataOf(600, i))[0]!)
+    }
+    card.pass(GATHERING_US)
+    const other = new Stranger(card, 77)
+    const own = other.serve(...persistFrames(other.connect(MTU), region, 1, dataOf(600, 50)))
+    expect(answersOf(own)).toEqual(['ACK'])
+    expect(answersOf(card.serve(frames.at(-1)!))).toEqual(['NAK 63'])
+    expectNoRecord(made)
+  })
+
+  test('P2-9: of a peer that knows no PERSIST_ACK is acknowledged, and no more is said', () => {
+    const made = placed(DDIO_ON)
+    const { card, region } = made
+    expect(publish(card, { name: 'records', form: mad.FORM_CAPABILITY }).fault).toBe('PASS')
+    const { qpn, startingPsn, localId } = repOf(card.serve(reqFrame(CLIENT)))
+    card.serve(idsFrame(CLIENT, cm.CM_RTU, localId))
+    const qp = { number: qpn, peer: CLIENT.qpn, mtu: 1024, psn: startingPsn, operation: 0 }
+    const [frame] = writeFrames(qp, region, 0, dataOf(64, 1))
+    expect(answersOf(card.serve(frame!))).toEqual(['RNR'])
+    work(card, agentOf(made))
+    expect(answersOf(card.serve(frame!))).toEqual(['ACK'])
+    cutPower(made, NOTHING)
+    const next = restarted(made)
+    expect(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
   })
 
   test('a long life of plain WRITEs, cuts and agents loses nothing', THOROUGH, () => {

@@ -35,6 +35,15 @@ export interface Message {
   readonly operation: number
 }
 
+/** A member of a batch that is a message for the host. */
+export function messageMember(data: Uint8Array): BatchRecord {
+  return {
+    ...{ slot: 0, data, wait: 1 },
+    reth: { rkey: 0, vaHigh: 0, vaLow: 0 },
+    pweth: { slotAddressed: false, message: true },
+  }
+}
+
 interface Made {
   readonly mtu?: number
   /** Entries of the completion queue of the receives. */
@@ -181,11 +190,7 @@ export class MessageCard {
 
   /** A member that is a message for the host. */
   message(data: Uint8Array): BatchRecord {
-    return {
-      ...{ slot: 0, data, wait: 1 },
-      reth: { rkey: 0, vaHigh: 0, vaLow: 0 },
-      pweth: { slotAddressed: false, message: true },
-    }
+    return messageMember(data)
   }
 
   /** What the slot holds; null where nothing can be read. */
