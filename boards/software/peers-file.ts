@@ -5,7 +5,8 @@
  * Invariants:
  * - At every instant the file is read as the peers before the change or as those behind it. A line
  *   comes as a comment first; then one byte makes it a line. A line goes by its first byte, which
- *   becomes that of a comment. Each step is durable before the next one, and one byte is never torn.
+ *   becomes that of a comment. Each step is durable before the next one, and one byte is never
+ *   torn.
  * - A line comes only if the whole text can be read with it; so no change keeps the card from its
  *   next start.
  * - No change leaves nobody who may come, or no admin where there was one.

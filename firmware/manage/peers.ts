@@ -2,9 +2,9 @@
  * The calls that tell and change who may come: PEERS, ADD_PEER, REMOVE_PEER (wire/management.ts).
  *
  * Invariants:
- * - A peer that has more regions than one datagram has room for is told in several, by one who asks,
- *   in their order. It may come when it was told whole, and not before. One is told at a time: who
- *   begins another one ends it.
+ * - A peer that has more regions than one datagram has room for is told in several, by one who
+ *   asks, in their order. It may come when it was told whole, and not before. One is told at a
+ *   time: who begins another one ends it.
  * - Who is removed has neither session nor queue pair when that is answered. What was acknowledged
  *   to him stays durable; what was under way has no answer.
  * - A peer that comes to a place hears none of the answers that were given to the one before.

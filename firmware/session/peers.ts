@@ -4,9 +4,9 @@
  * Invariants:
  * - Board and firmware have the same list. The board keeps a change first, durably; where it does
  *   not, nothing has changed.
- * - A place is of one peer while it is there. Who leaves it has no session any more, and whoever has
- *   the queue pairs closes them in the same call (manage/peers.ts), so nothing of the one is the
- *   next one's.
+ * - A place is of one peer while it is there. Who leaves it has no session any more, and whoever
+ *   has the queue pairs closes them in the same call (manage/peers.ts), so nothing of the one is
+ *   the next one's.
  * - A card that has peers always has one: it never becomes open. Of admins one stays, or nobody
  *   could change the list any more.
  * - A line for the board has no blank, and no end of a line, but those that part its words: a name

@@ -202,7 +202,7 @@ describe.each(BOTH)('%s, of lines', (_, keeper, skipped) => {
 describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => {
   beforeEach(() => native.open())
 
-  test('R1-S16: cut off at any byte, a line that comes has not come, and comes next time', async () => {
+  test('R1-S16: cut off at any byte, a line has not come, and comes next time', async () => {
     const line = `${CID} cid read:a`
     const whole = Buffer.byteLength(GOOD) + line.length + 3
     for (let most = Buffer.byteLength(GOOD); most < whole; most++) {
@@ -227,7 +227,7 @@ describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => 
     expect(counted).toBe(2)
   })
 
-  test('R1-S16: a file that another one has replaced is not changed, nor is the other one', async () => {
+  test('R1-S16: a file that was replaced is not changed, nor is the other one', async () => {
     const other = join(folder, 'other')
     copyFileSync(PATH, other)
     renameSync(other, PATH)

@@ -73,7 +73,7 @@ describe('an emulated card with a key', () => {
     expect(perdure('operator', 'inspect', target).text).toContain('PEER_UNKNOWN')
   })
 
-  test('R1-S16: lets an admin say who comes while it serves, and keeps that in its file', async () => {
+  test('R1-S16: lets an admin say who comes while it serves, and keeps that', async () => {
     const publicKeyOf = (client: string): string => {
       return perdure(client, 'key', 'new').text.split('\n')[0]!
     }

@@ -49,7 +49,7 @@ async function keeping(): Promise<{ local: LocalDpu; admin: Dpu; kept: KeptPeers
 const GUEST: PeerRequest = { key: NOBODY.public, name: 'guest' }
 
 describe('peers of a card', () => {
-  test('R1-S16: are told with all their regions, as they were added, also after its restart', async () => {
+  test('R1-S16: are told with all their regions, also after a restart', async () => {
     const { local, admin } = await keeping()
     const names = Array.from({ length: PEER_REGIONS }, (_, i) => `${'ä'.repeat(15)}0${i}`)
     const added: PeerRequest[] = [
