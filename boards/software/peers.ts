@@ -10,6 +10,8 @@
  * Invariants:
  * - A key and a name stand once, and so does a region of a peer. So each line says something, and
  *   no two contradict each other.
+ * - The ids of a peer's clients begin with what follows from its key (firmware/session/sealed.ts),
+ *   and with that of no other peer.
  * - What `peersText` writes, `parsePeers` reads as the same peers. A region that is called `*` can
  *   be neither written nor read: it would be every region.
  * - A refusal names the line, and says what to write instead. It quotes nothing that is as long as
@@ -18,8 +20,10 @@
 
 import { PEER_REGIONS, PEERS, REGION_NAME_BYTES } from '../../firmware/board/limits.ts'
 import { isControl, isSurrogate } from '../../firmware/medium/region-name.ts'
+import { clientTag } from '../../firmware/session/sealed.ts'
 import { CodedError } from '../coded-error.ts'
 import { KeyError, keyText, parseKey } from './keys.ts'
+import { hash } from './noise-primitives.ts'
 
 /** Longest name of a peer, bytes of UTF-8. */
 const NAME_BYTES = 32
@@ -52,7 +56,7 @@ export type PeersFault =
   | 'PEERS_RIGHT'
   /** What no region is called, or the percent-encoding of nothing. */
   | 'PEERS_REGION'
-  /** A key, a name, or a region of a peer stands there a second time. */
+  /** A key, what its clients' ids begin with, a name, or a region of a peer stands there twice. */
   | 'PEERS_TWICE'
   /** More peers than PEERS, or more regions of one than PEER_REGIONS. */
   | 'PEERS_MANY'
@@ -158,9 +162,19 @@ function check(peer: Peer, before: readonly Peer[], refuse: Refuse): void {
     const words = `${quoted(name)} has the key of ${quoted(sameKey.name)}`
     refuse('PEERS_TWICE', `${words}: write all rights of a key in one line`)
   }
+  const sameTag = before.find((other) => tagOf(other.key) === tagOf(key))
+  if (sameTag !== undefined) {
+    const words = `clients of ${quoted(name)} could be taken for those of ${quoted(sameTag.name)}`
+    refuse('PEERS_TWICE', `${words}: have a new key made`)
+  }
   if (before.some((other) => other.name === name)) {
     refuse('PEERS_TWICE', `${quoted(name)} is the name of another: write a name of its own`)
   }
+}
+
+/** What the ids of its clients begin with. */
+function tagOf(key: Uint8Array): number {
+  return clientTag({ hash }, key)
 }
 
 function checkRights({ name, admin, read, write }: Peer, refuse: Refuse): void {

@@ -8,7 +8,7 @@
 import type { BoardState } from '../board/context.ts'
 import { type Fault, FORBIDDEN, PASS } from '../board/fault.ts'
 import type { SessionState } from '../session/context.ts'
-import { isTagOfPeer } from '../session/sessions.ts'
+import { isTagOfPeer } from '../session/peers.ts'
 import { depthsFault } from '../transport/depths.ts'
 import {
   blankCapability,

@@ -9,6 +9,8 @@
  *   the next one's.
  * - A card that has peers always has one: it never becomes open. Of admins one stays, or nobody
  *   could change the list any more.
+ * - No two peers have clients of one id: whoever could be a client of another would be told what is
+ *   the other's (sessions.ts, clientTagOf).
  * - A line for the board has no blank, and no end of a line, but those that part its words: a name
  *   has neither, and the name of a region is percent-encoded.
  */
@@ -70,7 +72,9 @@ export function addPeer(state: BoardState & SessionState, peer: Peer): Fault {
   const { peers } = sessions
   if (!hasRights(peer)) return REQUEST
   const sameName = peers.some((other) => isSomebody(other) && other.name === peer.name)
-  if (sameName || peerOf(sessions, peer.key) >= 0) return PEER_TAKEN
+  // The same key, or one that was looked for until its clients could be those of another peer.
+  const tag = clientTag(sessions.primitives, new Uint8Array(peer.key))
+  if (sameName || isTagOfPeer(state, tag)) return PEER_TAKEN
   const place = placeOfNewcomer(sessions)
   if (place < 0) return PEERS_FULL
   const fault = keepPeers(state, lineOf(peer), true)
@@ -108,6 +112,11 @@ function hasRights({ admin, read, write }: Peer): boolean {
   if (admin) return regions.length === 0
   const isTwice = regions.some((region, i) => regions.indexOf(region) < i)
   return regions.length > 0 && regions.length <= PEER_REGIONS && !isTwice
+}
+
+/** Is that the upper half of the id of a client of some peer? */
+export function isTagOfPeer({ sessions }: SessionState, clientHigh: number): boolean {
+  return sessions.tags.includes(clientHigh)
 }
 
 /** Has the board keep the change. */

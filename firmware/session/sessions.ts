@@ -184,8 +184,3 @@ export function openSealed(state: BoardState & SessionState, at: number): Sessio
 export function clientTagOf({ sessions }: SessionState, session: Session): number {
   return sessions.tags[session.peer]!
 }
-
-/** Is that the upper half of the id of a client of some peer? */
-export function isTagOfPeer({ sessions }: SessionState, clientHigh: number): boolean {
-  return sessions.tags.includes(clientHigh)
-}

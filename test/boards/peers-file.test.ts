@@ -218,6 +218,12 @@ describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => 
     }
   })
 
+  test('R1-S16: a file that cannot be opened for writing keeps no change', async () => {
+    await native.open(folder)
+    expect(await native.keep(`${CID} cid admin`, true)).toBe(NOT_KEPT)
+    expect(await native.keep(BEN, false)).toBe(NOT_KEPT)
+  })
+
   test('R1-S16: it says how many may come', async () => {
     await native.keep(`${CID} cid admin`, true)
     expect(counted).toBe(3)

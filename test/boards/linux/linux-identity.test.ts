@@ -20,6 +20,7 @@ import { GOOD_NAMES, HOSTILE_NAMES } from '../../support/cards/hostile-names.ts'
 import { PAST_PRIME, SMALL_ORDER } from '../../support/judges/noise-vectors.ts'
 import { compile, Harness } from '../../support/native/harness.ts'
 import { because, noMachine } from '../../support/native/machine-program.ts'
+import { ALIKE } from '../../support/sessions/peers.ts'
 
 const SEED = Number(process.env.SEED ?? 20261128)
 
@@ -152,6 +153,7 @@ const BAD: readonly string[] = [
   ],
   ...[`${A} a admin\n${B} b admin\n${B} c admin`, `${A} a admin\n${B} b admin\n${C} b admin`],
   TEXTS.map((key, i) => `${key} ${i} read:${i}`).join('\n'),
+  ALIKE.map((pair, i) => `${keyText(pair.public)} ${i} read:a\n`).join(''),
 ]
 
 describe.skipIf(noMachine !== null)(`the peers file of the native runtime${because}`, () => {

@@ -23,6 +23,7 @@ import { Guest } from '../../support/sessions/guest.ts'
 import { KeptPeers } from '../../support/sessions/kept-peers.ts'
 import {
   ADMIN,
+  ALIKE,
   CARD,
   IDENTITY,
   keyPair,
@@ -323,6 +324,15 @@ describe('ADD_PEER', () => {
     expect(Object.values(listed(admin))).toEqual(['admin', 'writer', 'reader'])
   })
 
+  test('D-6, R1-S16: nobody comes whose clients could be those of another', () => {
+    const [one, other] = ALIKE
+    const { admin } = keeping()
+    expect(add(admin, { key: one.public, rights: 1 })).toBe('PASS')
+    expect(add(admin, { key: other.public, name: 'other', rights: 1 })).toBe('PEER_TAKEN')
+    expect(remove(admin, one.public)).toBe('PASS')
+    expect(add(admin, { key: other.public, name: 'other', rights: 1 })).toBe('PASS')
+  })
+
   test('R1-S16: as many come as a card knows; who goes makes room', () => {
     const { kept, admin } = keeping()
     for (let i = 3; i < PEERS; i++) {
@@ -358,7 +368,7 @@ describe('ADD_PEER', () => {
 })
 
 describe('REMOVE_PEER', () => {
-  test('R1-S16: whoever goes has nothing left: no session, no queue pair, no way to come again', () => {
+  test('R1-S16: whoever goes has neither session, nor queue pair, nor a way back', () => {
     const { kept, card, admin } = keeping()
     const writer = new Guest(card, WRITER, 12).enter()
     const again = new Guest(card, WRITER, 14).enter()

@@ -234,6 +234,15 @@ static bool check_rights(const struct reader *reader, const struct claim *claim)
   return check_regions(reader, claim);
 }
 
+/* What the ids of its clients begin with (firmware/session/sealed.ts, clientTag). */
+static uint32_t tag_of(const uint8_t *key) {
+  uint8_t hash[crypto_hash_sha256_BYTES];
+  uint32_t tag;
+  crypto_hash_sha256(hash, key, IDENTITY_KEY_BYTES);
+  memcpy(&tag, hash, sizeof tag);
+  return tag;
+}
+
 /* Refuses what no file may hold behind the peers that are there. */
 static bool check(const struct reader *reader, const struct claim *claim) {
   const struct identity *identity = reader->identity;
@@ -253,6 +262,13 @@ static bool check(const struct reader *reader, const struct claim *claim) {
     if (memcmp(peer->key, claim->key, sizeof peer->key) != 0) continue;
     const struct word name = {peer->name, strlen(peer->name)};
     return refuse(reader, "%s has the key of %s: write all rights of a key in one line",
+                  quoted(claim->name, text), quoted(name, other));
+  }
+  for (uint32_t i = 0; i < identity->peers_count; i++) {
+    const struct identity_peer *peer = &identity->peers[i];
+    if (tag_of(peer->key) != tag_of(claim->key)) continue;
+    const struct word name = {peer->name, strlen(peer->name)};
+    return refuse(reader, "clients of %s could be taken for those of %s: have a new key made",
                   quoted(claim->name, text), quoted(name, other));
   }
   for (uint32_t i = 0; i < identity->peers_count; i++) {
