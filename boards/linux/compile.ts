@@ -128,7 +128,7 @@ export function workshop(options: RuntimeOptions): Workshop {
       mkdirSync(dirname(program), { recursive: true })
       const aside = `${program}.${process.pid}`
       // A sanitizer's runtime wants the dynamic C library.
-      const how = sanitize ? SANITIZERS : ['-static', '-s']
+      const how = sanitize ? SANITIZERS : ['-static-pie', '-s']
       const all = [...how, ...flags, '-Wl,--gc-sections', '-Wl,-z,relro,-z,now', '-o', aside]
       run(tools.compiler, [...all, ...objects, ...tools.linkFlags, '-lm', '-lpthread'])
       renameSync(aside, program)

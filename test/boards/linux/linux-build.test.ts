@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
 import { signBundle } from '../../../boards/linux/sign.ts'
@@ -24,6 +24,7 @@ import { placeFileOnce, placeFolderOnce } from '../../../boards/tools/debian/onc
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { rowsOf } from '../../pages/markdown.ts'
+import { noService, PERDURED } from '../../support/native/service.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -35,6 +36,41 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 function keysUnder(page: string, head: string): string[] {
   return rowsOf(read(page), head).map(([key]) => key!.replaceAll('`', ''))
 }
+
+/** Of a program of 64 bits, little-endian: its type, and its segments with their rights. */
+function elfOf(path: string): { type: number; segments: { type: number; flags: number }[] } {
+  const bytes = readFileSync(path)
+  expect(bytes.subarray(0, 6)).toEqual(Buffer.from('\x7fELF\x02\x01', 'latin1'))
+  const first = Number(bytes.readBigUInt64LE(32))
+  const segments = Array.from({ length: bytes.readUInt16LE(56) }, (_, i) => {
+    const at = first + i * bytes.readUInt16LE(54)
+    return { type: bytes.readUInt32LE(at), flags: bytes.readUInt32LE(at + 4) }
+  })
+  return { type: bytes.readUInt16LE(16), segments }
+}
+
+const ET_DYN = 3
+const [PT_INTERP, PT_GNU_STACK, PT_GNU_RELRO] = [3, 0x6474e551, 0x6474e552]
+const [PF_X, PF_W] = [1, 2]
+
+/** Another build that is named, as one with sanitizers, loads libraries. */
+const notOurs = noService ?? (process.env.PERDURED === undefined ? null : 'another build is named')
+const programs = notOurs === null ? 'the programs' : `the programs (${notOurs})`
+
+describe.skipIf(notOurs !== null)(programs, () => {
+  test.each(['perdured', 'perdure-boot'])(
+    'R1-S12: %s lies anywhere, loads nothing, runs nothing that it may write',
+    (name) => {
+      const { type, segments } = elfOf(join(dirname(PERDURED), name))
+      expect(type).toBe(ET_DYN)
+      expect(segments.filter((one) => one.type === PT_INTERP)).toEqual([])
+      expect(segments.filter((one) => one.type === PT_GNU_RELRO)).toHaveLength(1)
+      expect(segments.filter((one) => one.type === PT_GNU_STACK)).toHaveLength(1)
+      const both = segments.filter(({ flags }) => (flags & PF_X) !== 0 && (flags & PF_W) !== 0)
+      expect(both).toEqual([])
+    },
+  )
+})
 
 describe('what comes with it', () => {
   test('the configuration that a package installs uses keys that there are', () => {
