@@ -61,7 +61,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   PEER_UNKNOWN: "Have the card's operator add a line for the key that 'perdure key show' prints.",
   FORBIDDEN: "Have the card's operator give this key the right, or come with another key.",
   COOKIE: 'Many handshakes come to the card at once: try again.',
-  OPEN_CARD: 'Leave the key out of the target: whoever reaches this card may come.',
+  OPEN_CARD:
+    'Leave the key out of the target; or give the card a key and a peers file, and start it again.',
   NO_PEER: "See the keys of those who may come with 'perdure peers list'.",
   PEER_TAKEN: 'Choose another name; or remove the peer first, and then add it with other rights.',
   PEERS_FULL: 'Remove a peer that comes no more.',

@@ -169,8 +169,8 @@ const ELSEWHERE = new RegExp(
     String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
-    // Keys: test/driver/session/session.test.ts.
-    '^connect$',
+    // Keys: test/driver/session/session.test.ts, peers-calls.test.ts.
+    String.raw`^(connect|Dpu\.(addPeer|removePeer))$`,
     String.raw`^(AgentControl|PlacementControl|SharedMemory|PagedMemory|Wire)\.|^Inbox\.deliver$`,
   ].join('|'),
 )

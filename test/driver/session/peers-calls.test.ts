@@ -83,6 +83,21 @@ describe('peers of a card', () => {
     expect(refused).toMatchObject({ status: 'REM_ACCESS_ERR' })
   })
 
+  test('R1-S16: are those of the call, whatever becomes of the memory of a key', async () => {
+    const { admin, kept } = await keeping()
+    const memory = new Uint8Array(new SharedArrayBuffer(40), 5, 32)
+    memory.set(NOBODY.public)
+    const added = admin.addPeer({ key: memory, name: 'guest', admin: true })
+    memory.fill(0)
+    await added
+    expect(kept.peers.at(-1)).toMatchObject({ name: 'guest', key: [...NOBODY.public] })
+    memory.set(NOBODY.public)
+    const removed = admin.removePeer(memory)
+    memory.set(READER.public)
+    await removed
+    expect(kept.peers.map(({ name }) => name)).toEqual(['admin', 'writer', 'reader'])
+  })
+
   test('R1-S16: are refused by name of the fault, with what to do', async () => {
     const { local, admin, kept } = await keeping()
     const told = async (wrong: Promise<unknown>): Promise<string> => (await failure(wrong)).message
