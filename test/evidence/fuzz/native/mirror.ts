@@ -25,6 +25,8 @@ const UD = 0x64
 const NAK_SEQUENCE = 0x60
 /** What ends a queue pair: an invalid request, a refused access, a failed operation. */
 const NAK_FATAL = 0x61
+/** A queue pair of which the card says nothing for so many answers of the reference has parted. */
+const SILENT = 4
 /** Of a control message: where its body begins behind BTH and DETH, and its longest header. */
 const MAD_AT = 20
 /** Where PWETH has the lower word of its operation. */
@@ -92,6 +94,8 @@ export class Mirror<One extends Opened> {
   private readonly sequences: Map<number, number> = new Map()
   /** The reference has refused a sequence, too: the cards have not parted. */
   private readonly refused: Set<number> = new Set()
+  /** Answers of the reference since the card has last answered that peer. */
+  private readonly silence: Map<number, number> = new Map()
   private burst: Uint8Array[] = []
 
   /** `operations` is added to the id of each: a card knows those of the episodes before. */
@@ -214,6 +218,7 @@ export class Mirror<One extends Opened> {
     const place = this.places.get(packet.destQp)
     if (opcode === UD) this.note(bytes, packet.bthAt, (own, id) => this.agreed.set(own, id))
     if (place === undefined || syndrome < 0) return
+    this.silence.set(place, 0)
     if (syndrome < NAK_SEQUENCE) this.answers.card += 1
     else if (syndrome === NAK_SEQUENCE) this.sequences.set(place, psn)
     else if (syndrome >= NAK_FATAL && this.arena.isOpen(this.arena.pairs[place]!)) {
@@ -229,8 +234,12 @@ export class Mirror<One extends Opened> {
     const hasSyndrome = (opcode >= 0x0d && opcode <= 0x12 && opcode !== 0x0e) || opcode === 0xd1
     if (place === undefined || !hasSyndrome) return
     const syndrome = frame[bth + 12]!
-    if (syndrome < NAK_SEQUENCE) this.answers.reference += 1
-    else if (syndrome === NAK_SEQUENCE) this.refused.add(place)
+    if (syndrome < NAK_SEQUENCE) {
+      this.answers.reference += 1
+      const silence = (this.silence.get(place) ?? 0) + 1
+      this.silence.set(place, silence % SILENT)
+      if (silence === SILENT) this.due.add(place)
+    } else if (syndrome === NAK_SEQUENCE) this.refused.add(place)
   }
 
   /** A REP has the client's id of a connection, and the card's. */

@@ -189,6 +189,14 @@ export class ClosedCard implements Attacked<Tagged> {
   }
 
   connect(pairs: readonly Pair[]): (Tagged | null)[] {
+    const made = this.connectOnce(pairs)
+    if (!made.includes(null)) return made
+    // The session may be over.
+    this.writer.shake()
+    return this.connectOnce(pairs)
+  }
+
+  private connectOnce(pairs: readonly Pair[]): (Tagged | null)[] {
     const { writer } = this
     const frames = pairs.map((pair) => {
       const asking = { peer: pair.peer, client: pair.client, mtu: MTU }
