@@ -49,10 +49,14 @@ export const OURS: readonly string[] = [
   ...['-fstack-protector-strong', '-D_FORTIFY_SOURCE=2'],
 ]
 const SANITIZERS = ['-fsanitize=address,undefined,float-cast-overflow', '-fno-omit-frame-pointer']
+/** Of QuickJS and the translated firmware: neither was written for the checks of "undefined". */
+const ENGINE_SANITIZERS = ['-fsanitize=address', '-g1', '-fno-omit-frame-pointer']
 
 export interface RuntimeOptions {
   readonly architecture: Architecture
   readonly sanitize: boolean
+  /** With `sanitize`, whether the engine is the shipped one, which is there much sooner. */
+  readonly engineAsShipped?: boolean
   readonly dropFlush: boolean
   readonly install: boolean
   /** Whether it notes what it sees, for `firmware.profile`. */
@@ -85,7 +89,7 @@ interface RuntimeParts extends Workshop {
 
 /** Compiles what is not compiled yet. Throws a Trouble. */
 export function runtimeParts(options: RuntimeOptions): RuntimeParts {
-  const { learns = false, say } = options
+  const { sanitize, engineAsShipped = false, learns = false, say } = options
   const shop = workshop(options)
   const { tools, quickJs: engine } = shop
   const host = tools.native
@@ -97,6 +101,7 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
     ...shop,
     engine: engineObjects(firmwareProgram(DIST), {
       ...{ engine, target: tools, host, folder: FOLDER, learns, say },
+      flags: sanitize && !engineAsShipped ? ENGINE_SANITIZERS : [],
     }),
     own: new Map(names.map((name) => [name.slice(0, -'.c'.length), object(name)])),
   }
@@ -146,8 +151,9 @@ export function compileRuntime(options: RuntimeOptions): string {
 
 /** Where the programs of that kind are left. */
 export function flavourFolder(options: RuntimeOptions): string {
-  const { architecture, sanitize, dropFlush, learns = false } = options
-  const flags = { sanitize, 'drop-flush': dropFlush, learn: learns }
+  const { architecture, sanitize, engineAsShipped = false, dropFlush, learns = false } = options
+  const shipped = sanitize && engineAsShipped
+  const flags = { sanitize, 'engine-as-shipped': shipped, 'drop-flush': dropFlush, learn: learns }
   const names = Object.entries(flags).flatMap(([name, is]) => (is ? [name] : []))
   return join(FOLDER, [architecture, ...names].join('-'))
 }

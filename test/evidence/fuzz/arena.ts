@@ -18,7 +18,7 @@ import { CHOSEN } from '../../support/judges/psn-ends.ts'
 import { callOf, type RegionShape, type TestRegion } from '../../support/wire/conversation.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import { bthOf } from './guard.ts'
-import { KEPT_BYTES, KEPT_DOMAIN, KEPT_SLOTS, Keeper } from './keeper.ts'
+import { KEPT, Keeper } from './keeper.ts'
 import { type Kind, Kinds, MTU, type Regions } from './kinds.ts'
 import { put } from './mutate.ts'
 import type { Step } from './script.ts'
@@ -26,7 +26,8 @@ import { World, type WorldOptions } from './world.ts'
 
 const FOREIGN_DOMAIN = 9
 
-const SHAPES: Readonly<Record<keyof Regions, RegionShape>> = {
+/** The regions of whoever attacks. */
+export const SHAPES: Readonly<Record<keyof Regions, RegionShape>> = {
   records: { slots: 8, capacity: 100 },
   big: { slots: 4, capacity: 900 },
   fixed: { slots: 4, capacity: 64, copies: 3, flags: mad.REGION_FIXED_LENGTH },
@@ -79,12 +80,7 @@ export class Arena {
     const { talk, part } = this.world
     talk.format()
     this.regions = this.provision()
-    const kept = talk.provision({
-      name: 'kept',
-      slots: KEPT_SLOTS,
-      capacity: KEPT_BYTES,
-      domain: KEPT_DOMAIN,
-    })
+    const kept = talk.provision(KEPT)
     const layouts = oracle.readSuperblock(part.live)!.regions
     const layoutOf = (name: string): oracle.RegionLayout =>
       layouts.find((layout) => layout.name === name)!

@@ -12,12 +12,19 @@ import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { dataOf, persistFrames, readFrame, type TestPeer } from '../../support/cards/test-card.ts'
 import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import * as oracle from '../../support/judges/oracle.ts'
-import { sentOf, type TestRegion } from '../../support/wire/conversation.ts'
+import { type RegionShape, sentOf, type TestRegion } from '../../support/wire/conversation.ts'
 import { World } from './world.ts'
 
 export const KEPT_SLOTS = 4
 export const KEPT_BYTES = 64
 export const KEPT_DOMAIN = 5
+/** The region of the good client. */
+export const KEPT: RegionShape = {
+  name: 'kept',
+  slots: KEPT_SLOTS,
+  capacity: KEPT_BYTES,
+  domain: KEPT_DOMAIN,
+}
 const KEPT_CLIENT = 77
 /** Operations that the table names one by one. */
 const KNOWN_WINDOW = 128n

@@ -46,8 +46,10 @@ export class Cable {
   ask(...frames: readonly Uint8Array[]): Sent[] {
     Atomics.store(this.flag, 0, 0)
     this.port.postMessage(frames)
-    // The worker gives up first, and says why.
-    Atomics.wait(this.flag, 0, 0, 2 * PATIENCE_MS)
+    // The worker gives up first, and says why. What it has told before may wake this up late.
+    while (Atomics.load(this.flag, 0) === 0) {
+      if (Atomics.wait(this.flag, 0, 0, 2 * PATIENCE_MS) === 'timed-out') break
+    }
     const carried = receiveMessageOnPort(this.port)?.message as Carried | undefined
     if (carried === undefined) throw new Error('the cable is silent')
     if (typeof carried === 'string') throw new Error(carried)

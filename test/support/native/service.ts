@@ -38,8 +38,17 @@ export class ServiceFolder {
   readonly path: string = mkdtempSync(join(tmpdir(), 'perdure-service-'))
   readonly key: KeyObject
   readonly runtimes: Runtime[] = []
+  private readonly program: string
+  private readonly environment: Readonly<Record<string, string>>
 
-  constructor(source: string = readFileSync(BUNDLE, 'utf8')) {
+  /** `program` is a build of it, `environment` what that finds beside ours. */
+  constructor(
+    source: string = readFileSync(BUNDLE, 'utf8'),
+    program: string = PERDURED,
+    environment: Readonly<Record<string, string>> = {},
+  ) {
+    this.program = program
+    this.environment = environment
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     this.key = privateKey
     this.write('trust.pem', publicKey.export({ type: 'spki', format: 'pem' }).toString())
@@ -77,7 +86,8 @@ export class ServiceFolder {
 
   /** Starts it. */
   run(...args: string[]): Runtime {
-    const runtime = new Runtime('perdured', PERDURED, args, this.path)
+    const { program, environment } = this
+    const runtime = new Runtime('perdured', program, args, this.path, undefined, environment)
     this.runtimes.push(runtime)
     return runtime
   }

@@ -44,24 +44,46 @@ export function tagged(frame: Uint8Array, tags: Tags): Uint8Array {
 }
 
 /** A queue pair with tags, and its client's end of them. */
-interface TaggedPair {
+export interface TaggedPair {
   readonly qp: TestPeer
   readonly tags: Tags
   /** As the card told them. */
   readonly keys: Uint8Array
 }
 
-/** Asks for such a queue pair in the session of that guest, always as the same client. */
-export function connectTagged(guest: Guest): TaggedPair {
-  const peer = 0x555
-  const body = guest.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (request) => {
+/** Who asks for such a queue pair. */
+interface Asking {
+  readonly peer: number
+  readonly client: number
+  readonly mtu: number
+  readonly domain: number
+}
+
+const USUAL: Asking = { peer: 0x555, client: 77, mtu: 1024, domain: 0 }
+
+/** Writes the body of a call that asks for such a queue pair. */
+export function asksForTags(asking: Partial<Asking> = {}): (body: Uint8Array) => void {
+  const { peer, client, mtu, domain } = { ...USUAL, ...asking }
+  return (request) => {
     putU32(request, mad.CONNECT_CLIENT_QP, peer)
-    putU32(request, mad.CONNECT_CLIENT_ID_LOW, 77)
-    putU16(request, mad.CONNECT_PATH_MTU, 1024)
+    putU32(request, mad.CONNECT_CLIENT_ID_LOW, client)
+    putU16(request, mad.CONNECT_PATH_MTU, mtu)
+    putU16(request, mad.CONNECT_DOMAIN, domain)
     request[mad.CONNECT_TAGS] = 1
-  })
+  }
+}
+
+/** Asks for such a queue pair in the session of that guest, always as the same client. */
+export function connectTagged(guest: Guest, asking: Partial<Asking> = {}): TaggedPair {
+  const body = guest.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, asksForTags(asking))
+  return taggedPair(body, { ...USUAL, ...asking })
+}
+
+/** The queue pair of which an answer to that call tells. */
+export function taggedPair(body: Uint8Array, asking: Pick<Asking, 'peer' | 'mtu'>): TaggedPair {
+  const { peer, mtu } = asking
   const keys = body.slice(mad.CONNECT_TAG_KEYS, mad.CONNECT_TAG_KEYS + mad.CONNECT_TAG_KEYS_BYTES)
   const [number, psn] = [u32(body, mad.CONNECT_QP), u32(body, mad.CONNECT_FIRST_PSN)]
-  const qp = { number, peer, mtu: 1024, psn, operation: 0 }
+  const qp = { number, peer, mtu, psn, operation: 0 }
   return { qp, keys, tags: new Tags(keys.slice(32), keys.slice(0, 32)) }
 }
