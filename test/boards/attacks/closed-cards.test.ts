@@ -126,7 +126,7 @@ async function heldBack(
 }
 
 function describeReplay(arena: () => Arena): void {
-  test('R1-S13, R1-S15: all of a life comes again, behind a rekey and behind a restart', async () => {
+  test('R1-S13, R1-S15: all of a life comes again, behind a rekey and a restart', async () => {
     const victim = await Victim.come(arena(), ADMIN, HASTY)
     const { path, dpu } = victim
     await dpu.provision(GONE)
