@@ -10,6 +10,12 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { HANDSHAKES_UNPROVEN, SESSION_US } from '../../../firmware/board/limits.ts'
 import { putU16, putU24, putU32, u24, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import {
+  PAETH_FIRST_PSN,
+  PAETH_LAST_PSN,
+  PAETH_OPERATION_HIGH,
+} from '../../../firmware/wire/persist-ack.ts'
 import { openTunnel, parseTarget } from '../../../host-driver/frames/udp.ts'
 import { sentAs } from '../../support/attacks/address.ts'
 import { type Arena, NOTES, record, someone } from '../../support/attacks/arena.ts'
@@ -33,6 +39,9 @@ import {
 
 const DEST_QP: number = BTH_AT + 5
 const PSN: number = BTH_AT + 9
+/** Where a PERSIST_ACK has its header, behind AETH, and a record its operation id. */
+const PAETH: number = BTH_AT + 16
+const OPERATION: number = BTH_AT + 28 + 8
 /** It notices soon that a card has started again. */
 const HASTY = { ackTimeoutCode: 17 }
 const GONE = { name: 'gone', slots: 1, capacity: 64, copies: 2 }
@@ -88,6 +97,20 @@ function withPsn(frame: Uint8Array, psn: number): Uint8Array {
   putU24(copy, PSN, psn & 0xffffff)
   return resealed(copy)
 }
+
+/** The card's word that a record is durable, changed to speak of the record in that packet. */
+function confirms(ack: Uint8Array, packet: Uint8Array): Uint8Array {
+  const copy = ack.slice()
+  const psn = u24(packet, PSN)
+  putU24(copy, PSN, psn)
+  putU32(copy, PAETH + PAETH_FIRST_PSN, psn)
+  putU32(copy, PAETH + PAETH_LAST_PSN, psn)
+  copy.set(packet.subarray(OPERATION, OPERATION + 8), PAETH + PAETH_OPERATION_HIGH)
+  return resealed(copy)
+}
+
+const isPersistAck = (frame: Uint8Array): boolean =>
+  isOfPair(frame) && frame[BTH_AT] === PERSIST_ACK
 
 /** The PSNs around the one that the frame has. */
 function psnsAround(frame: Uint8Array): number[] {
@@ -194,16 +217,13 @@ function describeForgery(arena: () => Arena): void {
   test('R1-S15: their tags are taken off, both ways', async () => {
     const victim = await Victim.come(arena())
     const { path } = victim
-    const acks = victim.heard(isOfPair)
+    const acks = victim.heard(isPersistAck)
     let count = 0
     const strip = (): Promise<void> =>
       heldBack(victim, (held) => {
         count = held.length
         for (const frame of held) path.inject(stripped(frame), 'to card')
-        for (const frame of acks) {
-          const psn = u24(held.at(-1)!, PSN)
-          path.inject(withPsn(stripped(frame), psn), 'to driver')
-        }
+        for (const frame of acks) path.inject(stripped(confirms(frame, held[0]!)), 'to driver')
       })
     expect(await added(victim, ['NO_TAG'], strip)).toEqual({ NO_TAG: count })
     expect(await victim.refused()).toEqual({ fault: 'NO_TAG', from: victim.ip })
@@ -216,13 +236,12 @@ function describeForgery(arena: () => Arena): void {
     const { qp, tags } = connectTagged(guestOf(arena(), READER, 41).enter())
     const retagged = (frame: Uint8Array): Uint8Array => tagged(stripped(frame), tags)
     const packets = victim.sent(isOfPair)
-    const acks = victim.heard(isOfPair)
+    const acks = victim.heard(isPersistAck)
     const toCard = [...packets.map(retagged), ...packets.map((frame) => aimedAt(frame, qp.number))]
     const forge = async (): Promise<void> => {
       for (const frame of toCard) path.inject(frame, 'to card')
       await heldBack(victim, (held) => {
-        const psn = u24(held.at(-1)!, PSN)
-        for (const frame of acks) path.inject(retagged(withPsn(frame, psn)), 'to driver')
+        for (const frame of acks) path.inject(retagged(confirms(frame, held[0]!)), 'to driver')
       })
     }
     expect(await added(victim, ['NO_TAG'], forge)).toEqual({ NO_TAG: toCard.length })
@@ -233,7 +252,7 @@ function describeForgery(arena: () => Arena): void {
     const victim = await Victim.come(arena())
     const eve = await arena().station()
     const packet = victim.sent(isOfPair).at(-1)!
-    const ack = victim.heard(isOfPair).at(-1)!
+    const ack = victim.heard(isPersistAck).at(-1)!
     const { ip } = victim.address
     const toCard = psnsAround(packet)
       .flatMap((psn) => [withPsn(packet, psn), withPsn(stripped(packet), psn)])
@@ -244,8 +263,9 @@ function describeForgery(arena: () => Arena): void {
     expect(eve.taken()).toEqual([])
     expect(await victim.refused()).toEqual({ fault: 'NO_TAG', from: victim.ip })
     await heldBack(victim, (held) => {
-      for (const psn of psnsAround(held.at(-1)!)) {
-        for (const one of [ack, stripped(ack)]) victim.path.inject(withPsn(one, psn), 'to driver')
+      for (const psn of psnsAround(held[0]!)) {
+        const forged = confirms(ack, withPsn(held[0]!, psn))
+        for (const one of [forged, stripped(forged)]) victim.path.inject(one, 'to driver')
       }
     })
     await victim.isUnharmed()
