@@ -20,15 +20,18 @@ async function workOf(station: Station): Promise<number> {
   return body[mad.PART_WORK]!
 }
 
-onEveryBoard((arena) => {
-  test('R1-A3: a huge region is made while others are answered', async () => {
-    await answeredMeanwhile(arena(), 1)
-  })
+onEveryBoard(
+  (arena) => {
+    test('R1-A3: a huge region is made while others are answered', async () => {
+      await answeredMeanwhile(arena(), 1)
+    })
 
-  test('R1-A3: nor does anybody wait where it is asked for without an end', async () => {
-    await answeredMeanwhile(arena(), 64)
-  })
-}, PART_BYTES)
+    test('R1-A3: nor does anybody wait where it is asked for without an end', async () => {
+      await answeredMeanwhile(arena(), 64)
+    })
+  },
+  { bytes: PART_BYTES },
+)
 
 /** A stranger asks for the region so often at once; a client reads until it is made. */
 async function answeredMeanwhile(arena: Arena, times: number): Promise<void> {

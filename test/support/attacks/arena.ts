@@ -5,6 +5,8 @@
  */
 
 import { afterAll, afterEach, beforeAll, describe, test } from 'vitest'
+import type { ConnectOptions } from '../../../host-driver/index.ts'
+import type { BoardOptions } from '../board/board.ts'
 import { wantedKinds } from '../board/kinds.ts'
 import { Rig } from '../board/rig.ts'
 import { dataOf, type TestPeer, type TestRegion } from '../wire/conversation.ts'
@@ -69,8 +71,12 @@ export class Arena {
   }
 }
 
-/** Plays `body` on every board; `bytes` is the size of its part. */
-export function onEveryBoard(body: (arena: () => Arena) => void, bytes: number = 4 << 20): void {
+/** Plays `body` on every board. `who` lays out the part, where the board has peers. */
+export function onEveryBoard(
+  body: (arena: () => Arena) => void,
+  options: Partial<BoardOptions> = {},
+  who: ConnectOptions = {},
+): void {
   for (const kind of wantedKinds().filter(({ isQuick }) => isQuick)) {
     const why = kind.missing()
     if (why !== null) {
@@ -80,7 +86,7 @@ export function onEveryBoard(body: (arena: () => Arena) => void, bytes: number =
     describe(kind.name, () => {
       let arena: Arena
       beforeAll(async () => {
-        arena = new Arena(await new Rig(kind, { bytes }).start())
+        arena = new Arena(await new Rig(kind, options, who).start())
         await arena.rig.use((dpu) => dpu.provision(NOTES))
       })
       afterEach(() => arena.close())

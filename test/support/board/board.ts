@@ -8,6 +8,12 @@
  * - Nothing of a board is left behind by `close`: no process, no folder.
  */
 
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keyText } from '../../../boards/software/keys.ts'
+import { peersText } from '../../../boards/software/peers.ts'
+import type { Identity } from '../../../firmware/board/hal.ts'
+
 /** What of a board a test asks for; all else is the board's own. */
 export interface BoardOptions {
   /** Bytes of its part; a multiple of 4096. A board that has a fixed one may take another. */
@@ -22,6 +28,21 @@ export interface BoardOptions {
   readonly shadow?: boolean
   /** A build of the runtime without some write-backs: it must be noticed. */
   readonly dropFlush?: boolean
+  /** Its key and its peers, of a board that is quick; without them it is open. */
+  readonly identity?: Identity
+}
+
+/** The files of that identity, in the folder of a board. */
+export function identityFiles(
+  folder: string,
+  { secret, peers }: Identity,
+): { readonly key: string; readonly peers: string } {
+  const files = { key: join(folder, 'key'), peers: join(folder, 'peers') }
+  writeFileSync(files.key, `${keyText(Uint8Array.from(secret))}\n`)
+  chmodSync(files.key, 0o600)
+  const known = peers.map((peer) => ({ ...peer, key: Uint8Array.from(peer.key) }))
+  writeFileSync(files.peers, peersText(known))
+  return files
 }
 
 /** One card, off until it is started. */

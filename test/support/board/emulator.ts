@@ -4,7 +4,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ROOT } from '../source/sources.ts'
-import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
+import {
+  type BoardKind,
+  type BoardOptions,
+  type BoardUnderTest,
+  identityFiles,
+  notOf,
+} from './board.ts'
 import { Runtime } from './runtime.ts'
 
 const COMMAND = join(ROOT, 'dist/perdure.js')
@@ -36,10 +42,13 @@ class EmulatorBoard implements BoardUnderTest {
   bundleHash = ''
   private readonly folder = mkdtempSync(join(tmpdir(), 'perdure-board-'))
   private readonly image = join(this.folder, 'part.nvdimm')
+  private readonly identity: readonly string[]
   private runtime: Runtime | null = null
 
-  constructor({ bytes, durable = true }: BoardOptions) {
+  constructor({ bytes, durable = true, identity }: BoardOptions) {
     writeFileSync(this.image, new Uint8Array(bytes))
+    const { key, peers } = identity ? identityFiles(this.folder, identity) : { key: '', peers: '' }
+    this.identity = identity ? ['--key', key, '--peers', peers] : []
     if (durable) return
     // A part whose save at the last power cut failed: nothing may be promised of it.
     const condition = { dirtyShutdowns: 0, saveFailed: true, poisonedLines: [] }
@@ -47,7 +56,15 @@ class EmulatorBoard implements BoardUnderTest {
   }
 
   async start(): Promise<void> {
-    const args = [COMMAND, 'emulate', this.image, '--udp', '127.0.0.1:0', '--json']
+    const args = [
+      COMMAND,
+      'emulate',
+      this.image,
+      '--udp',
+      '127.0.0.1:0',
+      '--json',
+      ...this.identity,
+    ]
     this.runtime = new Runtime('perdure emulate', process.execPath, args, this.folder)
     const first = JSON.parse(await this.runtime.line()) as Announced
     this.target = first.address

@@ -10,7 +10,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { PATIENCE_MS } from '../run/patience.ts'
-import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
+import {
+  type BoardKind,
+  type BoardOptions,
+  type BoardUnderTest,
+  identityFiles,
+  notOf,
+} from './board.ts'
 import { signedBundle } from './bundle.ts'
 import { type Flavour, OWN_ARCHITECTURE, perduredMissing, perduredPath } from './perdured.ts'
 import { Runtime } from './runtime.ts'
@@ -69,7 +75,7 @@ class LinuxBoard implements BoardUnderTest {
   constructor(
     kind: BoardKind,
     flavour: Flavour,
-    { bytes, durable = true, shadow = true }: BoardOptions,
+    { bytes, durable = true, shadow = true, identity }: BoardOptions,
   ) {
     this.kind = kind
     this.program = perduredPath(OWN_ARCHITECTURE, flavour)
@@ -79,6 +85,7 @@ class LinuxBoard implements BoardUnderTest {
       ...{ firmware, signature, trust },
       ...{ memory: this.image, development: durable ? 'yes' : 'no', shadow: shadow ? 'yes' : 'no' },
       ...{ link: 'udp:127.0.0.1:0', console: `unix:${this.socket}` },
+      ...(identity && identityFiles(this.folder, identity)),
     }
     const lines = Object.entries(keys).map(([key, value]) => `${key} = ${value}\n`)
     writeFileSync(this.config, lines.join(''))

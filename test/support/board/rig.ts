@@ -20,9 +20,12 @@ export type End = 'stop' | 'kill' | 'cut'
 
 export class Rig {
   readonly board: BoardUnderTest
+  private readonly who: ConnectOptions
   private open: Cable | null = null
 
-  constructor(kind: BoardKind, options: Partial<BoardOptions> = {}) {
+  /** `who` lays it out and uses it, where it has peers. */
+  constructor(kind: BoardKind, options: Partial<BoardOptions> = {}, who: ConnectOptions = {}) {
+    this.who = who
     this.board = kind.make({ bytes: PART_BYTES, ...options })
   }
 
@@ -59,7 +62,7 @@ export class Rig {
     work: (dpu: Dpu) => Promise<Result>,
     options: ConnectOptions = {},
   ): Promise<Result> {
-    const dpu = await connect(this.board.target, { ...PATIENT, ...options })
+    const dpu = await connect(this.board.target, { ...PATIENT, ...this.who, ...options })
     try {
       return await work(dpu)
     } finally {

@@ -63,11 +63,20 @@ export class Path implements Wire {
   readonly seen: { readonly way: Way; readonly frame: Uint8Array }[] = []
   /** What goes on in place of a frame. */
   decide: (frame: Uint8Array, way: Way) => readonly Uint8Array[] = (frame) => [frame]
-  private readonly wire: Wire
+  /** How far the driver's clock is ahead of its wire's. */
+  aheadUs = 0
+  private wire: Wire
   private callback: (frame: Uint8Array) => void = () => {}
 
   constructor(wire: Wire) {
     this.wire = wire
+  }
+
+  /** The card is at the other end of that wire now. */
+  lead(wire: Wire): void {
+    this.wire.close()
+    this.wire = wire
+    this.listen()
   }
 
   send(frame: Uint8Array): void {
@@ -76,15 +85,19 @@ export class Path implements Wire {
 
   onFrame(callback: (frame: Uint8Array) => void): void {
     this.callback = callback
-    this.wire.onFrame((frame) => this.pass(frame, 'to driver', callback))
+    this.listen()
+  }
+
+  private listen(): void {
+    this.wire.onFrame((frame) => this.pass(frame, 'to driver', (one) => this.callback(one)))
   }
 
   now(): number {
-    return this.wire.now()
+    return this.wire.now() + this.aheadUs
   }
 
   setTimer(atUs: number, callback: () => void): () => void {
-    return this.wire.setTimer(atUs, callback)
+    return this.wire.setTimer(atUs - this.aheadUs, callback)
   }
 
   close(): void {
@@ -98,7 +111,8 @@ export class Path implements Wire {
   }
 
   private pass(frame: Uint8Array, way: Way, on: (frame: Uint8Array) => void): void {
-    const copy = frame.slice()
+    // A Buffer's slice would be no copy.
+    const copy = Uint8Array.from(frame)
     this.seen.push({ way, frame: copy })
     for (const one of this.decide(copy.slice(), way)) on(one)
   }
