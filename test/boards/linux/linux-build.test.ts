@@ -59,7 +59,7 @@ const programs = notOurs === null ? 'the programs' : `the programs (${notOurs})`
 
 describe.skipIf(notOurs !== null)(programs, () => {
   test.each(['perdured', 'perdure-boot'])(
-    'R1-S12: %s lies anywhere, loads nothing, runs nothing that it may write',
+    '%s lies anywhere, loads nothing, and runs nothing that it may write',
     (name) => {
       const { type, segments } = elfOf(join(dirname(PERDURED), name))
       expect(type).toBe(ET_DYN)

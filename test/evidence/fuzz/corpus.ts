@@ -12,10 +12,12 @@ import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import { NOT_KEPT } from '../../../firmware/board/hal.ts'
 import {
   BATCHES,
   HANDSHAKES_UNPROVEN,
   MEMORY_REGIONS,
+  PEERS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
 } from '../../../firmware/board/limits.ts'
@@ -40,7 +42,8 @@ import { elementOf, QueueHost } from '../../support/queues/queue-host.ts'
 import { OnDemandHost } from '../../support/residency/on-demand.ts'
 import { guests } from '../../support/sessions/closed-card.ts'
 import { Guest } from '../../support/sessions/guest.ts'
-import { NOBODY } from '../../support/sessions/peers.ts'
+import { add, keeping, remove } from '../../support/sessions/peer-calls.ts'
+import { ADMIN, keyPair, NOBODY, READER } from '../../support/sessions/peers.ts'
 import { connectTagged } from '../../support/sessions/tagged.ts'
 import { CLIENT, idsFrame, PORT, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import type { PersistOptions } from '../../support/wire/conversation.ts'
@@ -363,6 +366,34 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const card = new TestCard(1 << 18).format()
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_HANDSHAKE)
     return { card }
+  },
+  NO_PEER: () => {
+    const { card, admin } = keeping()
+    remove(admin, NOBODY.public)
+    return { card, asks: admin }
+  },
+  PEER_TAKEN: () => {
+    const { card, admin } = keeping()
+    add(admin, { name: 'reader', rights: 1 })
+    return { card, asks: admin }
+  },
+  PEERS_FULL: () => {
+    const { card, admin } = keeping()
+    for (let i = 3; i <= PEERS; i++) {
+      add(admin, { key: keyPair(30 + i).public, name: `${i}`, rights: 1 })
+    }
+    return { card, asks: admin }
+  },
+  PEERS_FIXED: () => {
+    const { kept, card, admin } = keeping()
+    kept.refuses = NOT_KEPT
+    remove(admin, READER.public)
+    return { card, asks: admin }
+  },
+  LAST_ADMIN: () => {
+    const { card, admin } = keeping()
+    remove(admin, ADMIN.public)
+    return { card, asks: admin }
   },
   COOKIE: () => {
     const { card, writer, admin } = guests()

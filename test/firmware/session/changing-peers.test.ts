@@ -7,7 +7,7 @@
 import { describe, expect, test } from 'vitest'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { keyText } from '../../../boards/software/keys.ts'
-import { BAD_COMMAND, NOT_KEPT, type Peer } from '../../../firmware/board/hal.ts'
+import { BAD_COMMAND, NOT_KEPT } from '../../../firmware/board/hal.ts'
 import { PEER_LINE_BYTES, PEER_REGIONS, PEERS } from '../../../firmware/board/limits.ts'
 import type { KeyPair } from '../../../firmware/session/noise.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -22,9 +22,17 @@ import { QueueHost } from '../../support/queues/queue-host.ts'
 import { Guest } from '../../support/sessions/guest.ts'
 import { KeptPeers } from '../../support/sessions/kept-peers.ts'
 import {
+  add,
+  keeping,
+  NEW,
+  type Right,
+  remove,
+  type Told,
+  told,
+} from '../../support/sessions/peer-calls.ts'
+import {
   ADMIN,
   ALIKE,
-  CARD,
   IDENTITY,
   keyPair,
   NOBODY,
@@ -33,63 +41,10 @@ import {
   WRITER,
 } from '../../support/sessions/peers.ts'
 
-const NEW: KeyPair = keyPair(20)
 const ADMIN_2: KeyPair = keyPair(21)
-
-/** A card with those peers, and an admin of it in a session. */
-function keeping(peers: readonly Peer[] = IDENTITY.peers): {
-  readonly kept: KeptPeers
-  readonly card: TestCard
-  readonly admin: Guest
-} {
-  const kept = new KeptPeers({ secret: [...CARD.secret], peers })
-  const card = new TestCard(1 << 20, { peers: kept })
-  const admin = new Guest(card, ADMIN, 11).enter()
-  admin.format()
-  admin.provision()
-  return { kept, card, admin }
-}
-
-type Right = readonly [right: number, region: string | Uint8Array]
-
-interface Told {
-  readonly key?: ArrayLike<number>
-  readonly name?: string | Uint8Array
-  readonly rights?: number
-  readonly regions?: readonly Right[]
-  readonly total?: number
-  readonly from?: number
-  readonly here?: number
-}
-
-/** The body of ADD_PEER. */
-function told({ key = NEW.public, name = 'new', rights = 0, regions = [], ...rest }: Told) {
-  return (body: Uint8Array): void => {
-    body.set(key, mad.PEER_KEY)
-    body.set(Buffer.from(name as string), mad.PEER_NAME)
-    body[mad.PEER_RIGHTS] = rights
-    body[mad.PEER_REGIONS_TOTAL] = rest.total ?? regions.length
-    body[mad.PEER_REGIONS_FROM] = rest.from ?? 0
-    body[mad.PEER_REGIONS_HERE] = rest.here ?? regions.length
-    regions.forEach(([right, region], i) => {
-      const at = mad.PEER_FIRST_REGION + i * mad.PEER_REGION_BYTES
-      body[at] = right
-      body.set(Buffer.from(region as string), at + mad.PEER_REGION_NAME)
-    })
-  }
-}
 
 const READS = mad.PEER_MAY_READ
 const WRITES = mad.PEER_MAY_WRITE
-
-function add(guest: Pick<Guest, 'manage'>, peer: Told): string {
-  return guest.manage(mad.METHOD_SET, mad.ATTRIBUTE_ADD_PEER, told(peer)).fault
-}
-
-function remove(guest: Pick<Guest, 'manage'>, key: ArrayLike<number>): string {
-  const fill = (body: Uint8Array): void => body.set(key, mad.PEER_KEY)
-  return guest.manage(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE_PEER, fill).fault
-}
 
 function ask(guest: Pick<Guest, 'manage'>, place: number, from = 0): Uint8Array {
   const fill = (body: Uint8Array): void => {

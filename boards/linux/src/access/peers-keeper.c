@@ -44,7 +44,7 @@ static bool write_whole(int file, const char *text, size_t length, size_t to) {
 }
 
 static bool is_read(const char *text, size_t length, struct identity *peers) {
-  struct fault fault;
+  struct fault fault = {0};
   *peers = (struct identity){0};
   return peers_text_read(SOURCE, text, length, peers, &fault);
 }
