@@ -9,6 +9,7 @@
  *   torn.
  * - A line comes only if the whole text can be read with it; so no change keeps the card from its
  *   next start.
+ * - A change that the file system refuses is taken back, as far as it lets that be done.
  * - No change leaves nobody who may come, or no admin where there was one.
  */
 
@@ -71,10 +72,9 @@ export class PeersFile {
     if (/[\r\n]/.test(line)) return BAD_COMMAND
     if (parsePeers(`${text}\n${line}`, this.path).length === peers.length) return BAD_COMMAND
     // Of a line that was torn once the end is missing.
-    const start = text === '' || text.endsWith('\n') ? '' : '\n'
+    const start = text.endsWith('\n') ? '' : '\n'
     writeAt(file, `${start}${COMMENT}${line}\n`, length)
-    writeAt(file, ' ', length + start.length)
-    return DONE
+    return this.flip(file, length + start.length, COMMENT, ' ')
   }
 
   private strike(file: number, key: string): number {
@@ -85,13 +85,25 @@ export class PeersFile {
     if (left.length === peers.length) return BAD_COMMAND
     if (left.length === 0 || (peers.some(isAdmin) && !left.some(isAdmin))) return NOT_KEPT
     let at = 0
+    let first = ''
     for (const line of text.split('\n')) {
+      first = line.charAt(0)
       const word = /[^ \t\r]+/.exec(line)?.[0]
       if (word?.toLowerCase() === key) break
       at += Buffer.byteLength(line) + 1
     }
-    writeAt(file, COMMENT, at)
-    return DONE
+    return this.flip(file, at, first, COMMENT)
+  }
+
+  /** The byte there becomes another one. Where that may not be durable it is put back. */
+  private flip(file: number, at: number, from: string, to: string): number {
+    try {
+      writeAt(file, to, at)
+      return DONE
+    } catch (error) {
+      writeAt(file, from, at)
+      throw error
+    }
   }
 
   /** What it holds, if that can be read as peers: somebody may have spoiled it since. */

@@ -162,7 +162,8 @@ function check(peer: Peer, before: readonly Peer[], refuse: Refuse): void {
     const words = `${quoted(name)} has the key of ${quoted(sameKey.name)}`
     refuse('PEERS_TWICE', `${words}: write all rights of a key in one line`)
   }
-  const sameTag = before.find((other) => tagOf(other.key) === tagOf(key))
+  const tag = tagOf(key)
+  const sameTag = before.find((other) => tagOf(other.key) === tag)
   if (sameTag !== undefined) {
     const words = `clients of ${quoted(name)} could be taken for those of ${quoted(sameTag.name)}`
     refuse('PEERS_TWICE', `${words}: have a new key made`)

@@ -16,7 +16,7 @@ import { PEER_REGIONS, QUEUE_PAIRS } from '../board/limits.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import type { PeerDraft } from '../session/context.ts'
-import { addPeer, peerFrom, peerOf, placeOfNewcomer, removePeer } from '../session/peers.ts'
+import { addPeer, peerFrom, peerOf, removePeer } from '../session/peers.ts'
 import { hasPeers } from '../session/sessions.ts'
 import { closeQueuePair } from '../transport/queue-pair.ts'
 import * as mad from '../wire/management.ts'
@@ -65,9 +65,8 @@ export function admitPeer(call: Call): Fault {
   if (draft === null) return REQUEST
   if (draft.told < draft.regions) return PASS
   sessions.draft = null
-  const place = placeOfNewcomer(sessions)
   const fault = addPeer(state, draft.peer)
-  if (fault === PASS) forgetAnswers(call, place)
+  if (fault === PASS) forgetAnswers(call, peerOf(sessions, draft.peer.key))
   return fault
 }
 

@@ -34,7 +34,7 @@ export interface PeerDraft {
   readonly from: string
   readonly peer: Peer
   /** Regions of it that were told, and how many it has. */
-  told: number
+  readonly told: number
   readonly regions: number
 }
 

@@ -83,7 +83,7 @@ export function addPeer(state: BoardState & SessionState, peer: Peer): Fault {
 }
 
 /** Where the next peer goes; -1 if all places are taken. */
-export function placeOfNewcomer({ peers }: Sessions): number {
+function placeOfNewcomer({ peers }: Sessions): number {
   const left = peers.findIndex((peer) => !isSomebody(peer))
   if (left >= 0) return left
   return peers.length < PEERS ? peers.length : -1

@@ -6,7 +6,7 @@
  */
 
 import type { Command } from 'commander'
-import { bytesOfKeyText, keyText } from '../../boards/software/keys.ts'
+import { keyText } from '../../boards/software/keys.ts'
 import { type Peer, parsePeers, rightsOf } from '../../boards/software/peers.ts'
 import { ArgumentError } from '../base/errors.ts'
 import type { Dpu } from '../dpu.ts'
@@ -77,7 +77,7 @@ async function add(
 
 /** The peer that these words say. */
 function peerOf(words: readonly string[]): Peer {
-  if (words.some((word) => /[\s]/.test(word) || word === '')) {
+  if (words.some((word) => /\s/.test(word) || word === '')) {
     throw new ArgumentError('a key, a name and a right have no blanks: write %20 in a region')
   }
   const [peer] = parsePeers(words.join(' '), 'a peer')
@@ -95,13 +95,10 @@ async function remove(target: string, who: string, { json = false }: Options): P
   })
 }
 
+/** No name is as long as a key. */
 async function find(dpu: Dpu, who: string): Promise<Peer> {
-  const key = bytesOfKeyText(who)
-  const text = key === null ? null : keyText(key)
   const peers = await dpu.peers()
-  const found = peers.find(
-    (peer) => (text ?? who) === (text === null ? peer.name : keyText(peer.key)),
-  )
+  const found = peers.find(({ key, name }) => name === who || keyText(key) === who.toLowerCase())
   if (found !== undefined) return found
   const names = peers.map(({ name }) => name).join(', ')
   throw new ArgumentError(`nobody of that name or key may come there: ${names} may`)

@@ -24,14 +24,10 @@ import { type Peer, parsePeers } from '../../boards/software/peers.ts'
 import { PeersFile } from '../../boards/software/peers-file.ts'
 import { BAD_COMMAND, DONE, NOT_KEPT } from '../../firmware/board/hal.ts'
 import { PEER_LINE_BYTES, PEERS } from '../../firmware/board/limits.ts'
-import { compile, Harness } from '../support/native/harness.ts'
+import { Harness } from '../support/native/harness.ts'
+import { compileIdentity } from '../support/native/identity-program.ts'
 import { because, noMachine } from '../support/native/machine-program.ts'
 import { keyPair } from '../support/sessions/peers.ts'
-
-const PARTS = [
-  ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
-  ...['service/fault', 'service/json'],
-]
 
 const KEYS = Array.from({ length: PEERS + 1 }, (_, i) => keyText(keyPair(i + 1).public))
 const [ANN, BEN, CID] = KEYS as [string, string, string]
@@ -44,7 +40,7 @@ let harness: Harness
 
 beforeAll(() => {
   if (noMachine === null) {
-    harness = new Harness(compile('identity-harness', PARTS, ['-lsodium']), [])
+    harness = new Harness(compileIdentity(), [])
   }
 })
 afterAll(async () => {
@@ -215,6 +211,23 @@ describe.skipIf(noMachine !== null)(`the native runtime alone${because}`, () => 
       expect(namesIn()).toEqual(['ann', 'ben'])
       expect(await native.keep(line, true)).toBe(DONE)
       expect(namesIn()).toEqual(['ann', 'ben', 'cid'])
+    }
+  })
+
+  test('R1-S16: a change that is not known to be durable is taken back', async () => {
+    const line = `${CID} cid read:a`
+    for (const [sync, text, comes] of [
+      [1, line, true],
+      [2, line, true],
+      [1, BEN, false],
+    ] as const) {
+      writeFileSync(PATH, GOOD)
+      await native.open()
+      await harness.ask(`fail ${sync}`)
+      expect(await native.keep(text, comes)).toBe(NOT_KEPT)
+      expect(namesIn()).toEqual(['ann', 'ben'])
+      expect(await native.keep(text, comes)).toBe(DONE)
+      expect(namesIn()).toEqual(comes ? ['ann', 'ben', 'cid'] : ['ann'])
     }
   })
 

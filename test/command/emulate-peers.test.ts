@@ -121,7 +121,7 @@ describe('an emulated card with a key', () => {
     expect(readFileSync(join(folder, 'list'), 'utf8')).toContain(`\n#${ben} ben `)
   })
 
-  test('R1-S16: refuses words that are no peer, and says what to write', async () => {
+  test('R1-S16: refuses words that are no peer, and says what to write', () => {
     const key = 'a'.repeat(62)
     const target = 'perdure://127.0.0.1:9'
     for (const [words, told] of [

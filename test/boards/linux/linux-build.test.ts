@@ -24,7 +24,7 @@ import { placeFileOnce, placeFolderOnce } from '../../../boards/tools/debian/onc
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { rowsOf } from '../../pages/markdown.ts'
-import { noService, PERDURED } from '../../support/native/service.ts'
+import { OWN_ARCHITECTURE, perduredMissing, perduredPath } from '../../support/board/perdured.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -53,15 +53,14 @@ const ET_DYN = 3
 const [PT_INTERP, PT_GNU_STACK, PT_GNU_RELRO] = [3, 0x6474e551, 0x6474e552]
 const [PF_X, PF_W] = [1, 2]
 
-/** Another build that is named, as one with sanitizers, loads libraries. */
-const notOurs = noService ?? (process.env.PERDURED === undefined ? null : 'another build is named')
-const programs = notOurs === null ? 'the programs' : `the programs (${notOurs})`
+const notBuilt = perduredMissing(OWN_ARCHITECTURE, '')
+const programs = notBuilt === null ? 'the programs' : `the programs (${notBuilt})`
 
-describe.skipIf(notOurs !== null)(programs, () => {
+describe.skipIf(notBuilt !== null)(programs, () => {
   test.each(['perdured', 'perdure-boot'])(
     '%s lies anywhere, loads nothing, and runs nothing that it may write',
     (name) => {
-      const { type, segments } = elfOf(join(dirname(PERDURED), name))
+      const { type, segments } = elfOf(join(dirname(perduredPath(OWN_ARCHITECTURE, '')), name))
       expect(type).toBe(ET_DYN)
       expect(segments.filter((one) => one.type === PT_INTERP)).toEqual([])
       expect(segments.filter((one) => one.type === PT_GNU_RELRO)).toHaveLength(1)

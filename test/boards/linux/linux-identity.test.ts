@@ -18,16 +18,12 @@ import { PEER_REGIONS, PEERS } from '../../../firmware/board/limits.ts'
 import { isControl } from '../../../firmware/medium/region-name.ts'
 import { GOOD_NAMES, HOSTILE_NAMES } from '../../support/cards/hostile-names.ts'
 import { PAST_PRIME, SMALL_ORDER } from '../../support/judges/noise-vectors.ts'
-import { compile, Harness } from '../../support/native/harness.ts'
+import { Harness } from '../../support/native/harness.ts'
+import { compileIdentity } from '../../support/native/identity-program.ts'
 import { because, noMachine } from '../../support/native/machine-program.ts'
 import { ALIKE } from '../../support/sessions/peers.ts'
 
 const SEED = Number(process.env.SEED ?? 20261128)
-
-const PARTS = [
-  ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
-  ...['service/fault', 'service/json'],
-]
 
 /** Keys of as many peers as a card knows, and of one more. */
 const TEXTS = Array.from({ length: PEERS + 1 }, (_, i) => {
@@ -44,7 +40,7 @@ let harness: Harness
 
 beforeAll(() => {
   if (noMachine !== null) return
-  harness = new Harness(compile('identity-harness', PARTS, ['-lsodium']), [])
+  harness = new Harness(compileIdentity(), [])
 })
 afterAll(async () => {
   if (noMachine === null) expect(await harness.end()).toBe(0)

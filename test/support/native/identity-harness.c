@@ -6,8 +6,10 @@
  *     open PATH               reads the peers of the file, and keeps it open
  *     come HEX, go HEX        KEEP_PEER of those bytes
  *     limit BYTES             from here on no file can be written beyond so many
+ *     fail N                  of the next calls of fdatasync that one fails
  */
 
+#include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -73,6 +75,18 @@ static void keep(struct json *json, const char *hex, bool comes) {
   json_number(json, "peers", identity.peers_count);
 }
 
+/* The calls of fdatasync until one fails; 0: none will. */
+static unsigned long calls_left;
+
+int __real_fdatasync(int file);
+int __wrap_fdatasync(int file);
+
+int __wrap_fdatasync(int file) {
+  if (calls_left == 0 || --calls_left > 0) return __real_fdatasync(file);
+  errno = EIO;
+  return -1;
+}
+
 static void limit(const char *bytes) {
   struct rlimit now;
   getrlimit(RLIMIT_FSIZE, &now);
@@ -83,6 +97,7 @@ static void limit(const char *bytes) {
 static void obey(struct json *json, const char *what, const char *with) {
   if (strcmp(what, "key") == 0 || strcmp(what, "peers") == 0) read_one(json, what, with);
   else if (strcmp(what, "limit") == 0) limit(with);
+  else if (strcmp(what, "fail") == 0) calls_left = strtoul(with, NULL, 10);
   else if (strcmp(what, "open") == 0) {
     read_one(json, "peers", with);
     peers_keeper_close(&keeper);

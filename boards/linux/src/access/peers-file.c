@@ -264,9 +264,10 @@ static bool check(const struct reader *reader, const struct claim *claim) {
     return refuse(reader, "%s has the key of %s: write all rights of a key in one line",
                   quoted(claim->name, text), quoted(name, other));
   }
+  const uint32_t tag = tag_of(claim->key);
   for (uint32_t i = 0; i < identity->peers_count; i++) {
     const struct identity_peer *peer = &identity->peers[i];
-    if (tag_of(peer->key) != tag_of(claim->key)) continue;
+    if (tag_of(peer->key) != tag) continue;
     const struct word name = {peer->name, strlen(peer->name)};
     return refuse(reader, "clients of %s could be taken for those of %s: have a new key made",
                   quoted(claim->name, text), quoted(name, other));

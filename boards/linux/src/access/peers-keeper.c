@@ -10,7 +10,7 @@
 
 #include "access/peers-file.h"
 
-#define COMMENT "#"
+#define COMMENT '#'
 
 /* What a refusal calls the text; nobody is told it here. */
 #define SOURCE "peers"
@@ -41,6 +41,13 @@ static bool write_whole(int file, const char *text, size_t length, size_t to) {
     at += (size_t)count;
   }
   return fdatasync(file) == 0;
+}
+
+/* The byte there becomes another one. Where that may not be durable it is put back. */
+static bool flip(int file, size_t at, char from, char to) {
+  if (write_whole(file, &to, 1, at)) return true;
+  write_whole(file, &from, 1, at);
+  return false;
 }
 
 static bool is_read(const char *text, size_t length, struct identity *peers) {
@@ -77,7 +84,7 @@ static int add(struct peers_keeper *keeper, struct content *content, const char 
                size_t length) {
   uint32_t count = content->peers->peers_count;
   /* Of a line that was torn once the end is missing. */
-  bool is_torn = content->length > 0 && content->text[content->length - 1] != '\n';
+  bool is_torn = content->text[content->length - 1] != '\n';
   size_t at = content->length + is_torn;
   if (memchr(line, '\n', length) != NULL || memchr(line, '\r', length) != NULL) {
     return HAL_BAD_COMMAND;
@@ -89,13 +96,13 @@ static int add(struct peers_keeper *keeper, struct content *content, const char 
   char block[HAL_PEER_LINE_BYTES + 3];
   size_t size = 0;
   if (is_torn) block[size++] = '\n';
-  block[size++] = COMMENT[0];
+  block[size++] = COMMENT;
   memcpy(block + size, line, length);
   size += length;
   block[size++] = '\n';
   if (at + size > PEERS_FILE_BYTES_MAX) return HAL_NOT_KEPT;
   if (!write_whole(keeper->file, block, size, content->length)) return HAL_NOT_KEPT;
-  if (!write_whole(keeper->file, " ", 1, at)) return HAL_NOT_KEPT;
+  if (!flip(keeper->file, at, COMMENT, ' ')) return HAL_NOT_KEPT;
   take_over(keeper->identity, content->peers);
   return HAL_DONE;
 }
@@ -137,10 +144,11 @@ static int strike(struct peers_keeper *keeper, struct content *content, const ch
   ssize_t at = line_of(content, key);
   if (at < 0) return HAL_BAD_COMMAND;
   uint32_t admins = admins_in(content->peers);
-  content->text[at] = COMMENT[0];
+  char first = content->text[at];
+  content->text[at] = COMMENT;
   if (!is_read(content->text, content->length, content->peers)) return HAL_NOT_KEPT;
   if (admins > 0 && admins_in(content->peers) == 0) return HAL_NOT_KEPT;
-  if (!write_whole(keeper->file, COMMENT, 1, (size_t)at)) return HAL_NOT_KEPT;
+  if (!flip(keeper->file, (size_t)at, first, COMMENT)) return HAL_NOT_KEPT;
   take_over(keeper->identity, content->peers);
   return HAL_DONE;
 }

@@ -10,6 +10,7 @@
  *   torn.
  * - A line comes only if the whole text can be read with it; so no change keeps the card from its
  *   next start. None leaves nobody who may come, or no admin where there was one.
+ * - A change that the file system refuses is taken back, as far as it lets that be done.
  * - It is opened while the process may still do that. Whoever puts another file in its place has
  *   taken it from here: it is not changed any more.
  */
