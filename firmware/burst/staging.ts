@@ -36,6 +36,7 @@ import { grantAll } from '../session/grants.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import {
+  closeQueuePair,
   MESSAGE_NONE,
   openQueuePair,
   type QueuePair,
@@ -167,6 +168,15 @@ export function failQueuePair(state: BatchState & GatherState & QueueState, qp: 
   dropBatch(state.batches, qp.index)
   releaseStaging(state, qp)
   releaseReceive(state, qp)
+}
+
+/** It is over at once: its number names nothing, and its place is free. */
+export function endPair(
+  state: BatchState & GatherState & QueueState & TransportState,
+  qp: QueuePair,
+): void {
+  failQueuePair(state, qp)
+  closeQueuePair(state.queuePairs, qp)
 }
 
 /** Is there a message in progress whose peer is silent for too long, also about others? */

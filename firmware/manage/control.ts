@@ -37,7 +37,7 @@ import { drawBytes, random32, stir } from '../board/random.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { QueueState } from '../burst/context.ts'
 import { sliceEnd, takeSlice } from '../burst/slice.ts'
-import { failQueuePair, openPair } from '../burst/staging.ts'
+import { endPair, failQueuePair, openPair } from '../burst/staging.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/proof.ts'
 import type { WaitingManagement } from '../connect/context.ts'
@@ -80,7 +80,6 @@ import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
-  closeQueuePair,
   createQueuePair,
   findQueuePair,
   type QueuePair,
@@ -540,11 +539,17 @@ function connect(call: Call): Fault {
     sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
     source: askerOf(call),
     peer: peerNumberOf(call),
+    transactionHigh: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_HIGH),
+    transactionLow: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_LOW),
   }
   if (call.session !== null && options.clientHigh !== clientTagOf(state, call.session)) {
     return FORBIDDEN
   }
   let qp = existingPair(state, call.packet, options)
+  if (qp !== null && isLeftBehind(qp, options)) {
+    endPair(state, qp)
+    qp = null
+  }
   if (qp === null) {
     let number = freeNumber(state, options.source)
     if (number < 0) number = numberAt(state, dismissSilent(state, options.source))
@@ -584,11 +589,21 @@ function existingPair(
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     // Our own host's is nobody else's, whoever its peer is.
     if (isHostPair(state, qp) || !isFromPlace(state, qp, packet)) continue
-    // Who asks for a pair that has taken packets has started again, and counts them from 0.
-    if (qp.peer !== peer || (qp.tagKeys !== null && qp.used)) continue
+    if (qp.peer !== peer) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
+}
+
+/**
+ * Whether its client has started again, and counts its packets from 0: under keys that it had
+ * before, two of them would have one counter, though the card has heard none.
+ */
+function isLeftBehind(qp: QueuePair, asked: QueuePairOptions): boolean {
+  const { transactionHigh, transactionLow } = qp
+  const isSameCall =
+    transactionHigh === asked.transactionHigh && transactionLow === asked.transactionLow
+  return qp.tagKeys !== null && !isSameCall
 }
 
 function disconnect(call: Call): Fault {
@@ -601,8 +616,7 @@ function disconnect(call: Call): Fault {
   if (isLive(state, state.connections.places[qp.index]!)) return PASS
   if (qp.peer !== peerNumberOf(call)) return PASS
   if (call.session === null && !isFromPeer(state, qp, call.packet)) return PASS
-  failQueuePair(state, qp)
-  closeQueuePair(state.queuePairs, qp)
+  endPair(state, qp)
   return PASS
 }
 

@@ -109,6 +109,9 @@ export interface QueuePair extends Party {
   readonly source: string
   /** Place in the list of peers, or ANYBODY, STOCK_PEER, HOST_PEER. */
   readonly peer: number
+  /** Transaction of the control call that opened it; zeros where none did. */
+  readonly transactionHigh: number
+  readonly transactionLow: number
   /** Its packets have tags (transport/tags.ts): bytes of their trailers, or 0. */
   tagBytes: number
   /** Which of the flags of a received frame is to be TAG_GOOD: that one, or none. */
@@ -412,6 +415,9 @@ export interface QueuePairOptions {
   readonly source?: string
   /** Whose it is; ANYBODY if absent. */
   readonly peer?: number
+  /** Transaction of the control call that opens it; zeros if absent. */
+  readonly transactionHigh?: number
+  readonly transactionLow?: number
 }
 
 /** Opens the queue pair of that number; its place must be free. */
@@ -462,6 +468,8 @@ export function createQueuePair(
     speaksPersist: options.speaksPersist ?? true,
     rights: options.rights ?? ALL_RIGHTS,
     ...{ source: options.source ?? '', peer: options.peer ?? ANYBODY },
+    transactionHigh: options.transactionHigh ?? 0,
+    transactionLow: options.transactionLow ?? 0,
     hold: HOLD_NONE,
     heardUs: 0,
     state: STATE_OPEN,

@@ -5,8 +5,8 @@
  * Invariants:
  * - A packet of such a queue pair touches no state before its tag is known to be good: no PSN, no
  *   acknowledgement, no region (core.ts, dispatch).
- * - Keys are those of one queue pair, drawn when it is opened, and told until it has taken a
- *   packet: no counter is used twice.
+ * - Keys are those of one queue pair, drawn when it is opened, and told to one call of its client,
+ *   however often that comes: no counter is used twice, as who counts from 0 asks in another call.
  */
 
 import { assert } from '../board/assert.ts'

@@ -40,9 +40,9 @@ test('a seed gives the same trace again, attacked or not, and the two differ', a
   expect((await playSeed(SEED, options)).hash).not.toBe(once.hash)
 })
 
-/** A packet to that queue pair, or an answer. */
-function packet(opcode: number, psn: number): Uint8Array {
-  const frame = new Path(1, 0).begin(opcode, 0x1234, psn, false, 36, 64)
+/** A packet to a queue pair, or an answer. */
+function packet(opcode: number, psn: number, queuePair = 0x1234): Uint8Array {
+  const frame = new Path(1, 0).begin(opcode, queuePair, psn, false, 36, 64)
   frame.fill(psn, 54, 54 + 100)
   return seal(frame)
 }
@@ -55,7 +55,7 @@ test('whatever the attacker sends has a right ICRC, and he tries all that he kno
     const call = datagram(new Path(1, 0), 0x100, psn, 2, 0x20, 0, () => {})
     for (const to of [card, host]) {
       attacker.meet(to, call)
-      attacker.meet(to, tagged(packet(WRITE_ONLY, psn), tags))
+      attacker.meet(to, tagged(packet(WRITE_ONLY, psn, psn % 30), tags))
       attacker.meet(to, tagged(packet(psn % 2 === 0 ? ACK : PERSIST_ACK, psn), tags))
     }
   }
@@ -73,7 +73,7 @@ describe('the judges of sessions', () => {
   const cards = new Tags(KEYS.slice(0, 32), KEYS.slice(32))
 
   test('notice a packet that its card did not send, however good its tag is', () => {
-    const end = new TagEnd(KEYS)
+    const end = new TagEnd(KEYS, () => {})
     const { said, blame } = blamed()
     const [sent, forged] = [tagged(packet(ACK, 1), cards), tagged(packet(ACK, 2), cards)]
     end.heard.add(sent)
@@ -84,7 +84,7 @@ describe('the judges of sessions', () => {
   })
 
   test('take no packet whose tag is another one, or that came before', () => {
-    const end = new TagEnd(KEYS)
+    const end = new TagEnd(KEYS, () => {})
     const { said, blame } = blamed()
     const sent = tagged(packet(ACK, 1), cards)
     end.heard.add(sent)

@@ -10,7 +10,7 @@
 
 import { datagram } from './card.ts'
 import { clientHighOf } from './closed/identities.ts'
-import { type PeerEnd, TagEnd } from './closed/peer-end.ts'
+import type { PeerEnd, TagEnd } from './closed/peer-end.ts'
 import {
   ACKNOWLEDGE,
   ATOMIC_ACK,
@@ -31,6 +31,8 @@ import { framesOf, type Operation, operationOf, packetsOf, type Way } from './op
 const RETRY_US = 1_000
 const CALL_RETRY_US = 2_000
 const RETRIES = 4
+/** One in so many clients that come again in a session has the number that it had. */
+const KEEPS_NUMBER = 2
 const QUERY_METHOD_GET = 1
 const METHOD_SET = 2
 const OPEN = 0x13
@@ -116,6 +118,8 @@ interface Request {
 export class Connection {
   readonly client: Client
   readonly peer: number
+  /** The transaction of the call that asks for it. */
+  readonly call: number
   way: Way | null = null
   incarnation = 0
   psn = 0
@@ -129,9 +133,10 @@ export class Connection {
   /** How often a request was sent that the card has not answered, by its PSN. */
   readonly asked: Map<number, number> = new Map()
 
-  constructor(client: Client, peer: number) {
+  constructor(client: Client, peer: number, call: number) {
     this.client = client
     this.peer = peer
+    this.call = call
   }
 }
 
@@ -147,7 +152,8 @@ export interface Surroundings {
   readonly isHosted: boolean
   /** Names of the regions that the client opens, those of records first. */
   regionsOf(client: Client): readonly string[]
-  nextPeer(client: Client): number
+  /** A number that no queue pair and no call had before. */
+  nextNumber(client: Client): number
   connected(connection: Connection): void
   /** An operation goes out, for the first time or over another connection. */
   posted(client: Client, operation: Operation): void
@@ -175,6 +181,8 @@ export class Client {
   /** Its name at the card; a host that died comes back under another. */
   id: number
   operations: number
+  /** Number of its queue pair. */
+  private peer = 0
   state: number = DOWN
   connection: Connection | null = null
   /** Durable records that have to be asked for again. */
@@ -254,7 +262,10 @@ export class Client {
     this.drop()
     this.state = ASKED
     this.askedUs = world.nowUs
-    const connection = new Connection(this, world.nextPeer(this))
+    const call = world.nextNumber(this)
+    const isSame = this.end !== null && this.peer !== 0 && (call >> 8) % KEEPS_NUMBER === 0
+    if (!isSame) this.peer = call
+    const connection = new Connection(this, this.peer, call)
     this.connection = connection
     this.callTries = 0
     this.names = world.regionsOf(this)
@@ -278,7 +289,7 @@ export class Client {
     const frame = datagram(
       path,
       CALLER + index,
-      connection!.peer,
+      connection!.call,
       METHOD_SET,
       CONNECT,
       0,
@@ -300,7 +311,7 @@ export class Client {
     const frame = datagram(
       path,
       CALLER + index,
-      connection!.peer,
+      connection!.call,
       METHOD_SET,
       HANDSHAKE,
       0,
@@ -406,7 +417,7 @@ export class Client {
       if (key === 0) return
       this.keys.set(this.names[transaction]!, key)
       this.awaited &= ~(1 << transaction)
-    } else if (attribute === CONNECT && transaction === connection.peer) {
+    } else if (attribute === CONNECT && transaction === connection.call) {
       const isFirst = (this.awaited & (1 << this.names.length)) !== 0
       this.awaited &= ~(1 << this.names.length)
       if (isFirst) this.callForKeys(this.path)
@@ -414,7 +425,8 @@ export class Client {
       connection.incarnation = get32(frame, BODY_AT + 32)
       connection.way = this.wayTo(queuePairIn(frame))
       if (this.end !== null) {
-        connection.tags = new TagEnd(frame.slice(TAG_KEYS_AT, TAG_KEYS_AT + TAG_KEYS_BYTES))
+        const keys = frame.slice(TAG_KEYS_AT, TAG_KEYS_AT + TAG_KEYS_BYTES)
+        connection.tags = this.end.tagEnd(keys, this.blames)
       }
     }
     if (this.awaited !== 0) return

@@ -91,6 +91,9 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
   }
 }
 
+/** In an attacked world a burst in so many is the last one of its connection. */
+const AGAIN_SHARE = 12
+
 /** Some clients post bursts, and frames go to and fro. */
 function work(world: SimulatedWorld, among: readonly Client[], random: Random): void {
   const count = 1 + random.below(3)
@@ -104,6 +107,9 @@ function work(world: SimulatedWorld, among: readonly Client[], random: Random): 
     for (let j = 0; j < burst && client.state === UP && client.underWay < UNDER_WAY; j++) {
       post(world, client, random)
     }
+    const { end, state } = client
+    // Who has a session may connect again before anything of it was answered.
+    if (end !== null && state === UP && random.below(AGAIN_SHARE) === 0) client.connect()
   }
   const most = random.chance(0.8) ? 32 : 1 + random.below(8)
   world.exchange(1 + random.below(3), most)

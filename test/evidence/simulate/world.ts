@@ -356,7 +356,7 @@ export class SimulatedWorld implements Surroundings {
     return this.hostIds
   }
 
-  nextPeer(client: Client): number {
+  nextNumber(client: Client): number {
     this.peers += 1
     return ((this.peers << 8) | client.index) & 0xffffff
   }

@@ -21,7 +21,13 @@ import { sentBy } from '../../../support/peers/strangers.ts'
 import { closedCard, type Guests, guests } from '../../../support/sessions/closed-card.ts'
 import { changed, clearAnswer, Guest } from '../../../support/sessions/guest.ts'
 import { NOBODY, WRITER } from '../../../support/sessions/peers.ts'
-import { connectTagged, isTagged, tagged } from '../../../support/sessions/tagged.ts'
+import {
+  asksForTags,
+  isTagged,
+  type TaggedPair,
+  tagged,
+  taggedPair,
+} from '../../../support/sessions/tagged.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'
 
@@ -106,7 +112,16 @@ function tags(): string | null {
   const scene = guests()
   const { card, writer, admin } = scene
   const region = records(admin, 'records')
-  const { qp, tags: ours } = connectTagged(writer)
+  const call = writer.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
+    asksForTags()(body)
+    putU32(body, mad.CONNECT_CLIENT_ID_HIGH, writer.tag)
+  })
+  const told = (): TaggedPair => {
+    const { body } = writer.answerOf(writer.serve(writer.sealed(call)))!
+    return taggedPair(body, { peer: 0x555, mtu: 1024 })
+  }
+  const { qp, tags: ours } = told()
+  if (told().qp.number !== qp.number) return 'a call that comes again makes another queue pair'
   const plain = framesOf({ ...qp }, region, WRITER_AT)
   if (card.serve(...plain).length > 0) return 'a packet without a tag is answered'
   const frames = framesOf(qp, region, WRITER_AT).map((frame) => tagged(frame, ours))

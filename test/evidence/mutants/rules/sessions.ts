@@ -164,6 +164,22 @@ const ATTACKED: readonly Mutant[] = [
     killer: attacked('calm 5'),
   },
   {
+    id: 'keys-twice',
+    rule: 'R1-S15: who comes again has other keys, though nothing of it was heard',
+    file: 'firmware/manage/control.ts',
+    find: 'return qp.tagKeys !== null && !isSameCall',
+    replace: 'return qp.tagKeys !== null && !isSameCall && qp.used',
+    killer: attacked('calm 2'),
+  },
+  {
+    id: 'asked-again',
+    rule: 'R1-S15: a call that comes again is told of the queue pair that it made',
+    file: 'firmware/manage/control.ts',
+    find: 'return qp.tagKeys !== null && !isSameCall',
+    replace: 'return qp.tagKeys !== null',
+    killer: directed('packets with tags'),
+  },
+  {
     id: 'lives-alike',
     rule: 'R1-S13, L6: a first message that comes again in another life makes another session',
     file: SESSIONS,
@@ -186,8 +202,8 @@ const CHANGING: readonly Mutant[] = [
     id: 'gone-connected',
     rule: 'R1-S16: who is removed has no queue pair any more',
     file: CHANGES,
-    find: 'if (qp === null || qp.peer !== place) continue',
-    replace: 'if (qp === null || qp.peer === place) continue',
+    find: 'qp !== null && qp.peer === place',
+    replace: 'qp !== null && qp.peer !== place',
     killer: directed('peers that come and go'),
   },
   {

@@ -29,6 +29,7 @@ export const ATTACKS = [
   'refuse', // an answer that refuses a call, in the clear
   'welcome', // a second message of a handshake
   'flood', // many of these at once
+  'swallow', // nothing arrives at a queue pair from its first packet on, for a while
 ] as const
 
 type Attack = (typeof ATTACKS)[number]
@@ -45,6 +46,9 @@ const SHARE = 6
 const KEPT = 48
 const OLD = 16
 const FLOOD = 24
+/** Of so many queue pairs one hears nothing of its first packets, so many. */
+const SILENT_SHARE = 8
+const SWALLOWED = 40
 
 /** Where things stand in what follows UDP. */
 const BTH_AT = 42
@@ -112,6 +116,8 @@ function framed(model: Uint8Array, body: Uint8Array): Uint8Array {
 export class Attacker implements Intruder {
   readonly counts: Record<Attack, number>
   private readonly seen: Map<Lane, Seen> = new Map()
+  /** Packets that are still swallowed, of each queue pair of a card. */
+  private readonly swallowed: Map<number, number> = new Map()
   private random: Random
 
   constructor(random: Random) {
@@ -126,6 +132,7 @@ export class Attacker implements Intruder {
   meet(to: Lane, frame: Uint8Array): void {
     const { random } = this
     this.overhear(to, frame)
+    if (this.swallows(to, frame)) return
     if (random.below(SHARE) !== 0 || frame.length < BTH_AT + BTH_BYTES + ICRC_BYTES) {
       to.frames.push(frame)
       return
@@ -136,6 +143,18 @@ export class Attacker implements Intruder {
     if (how < 2) to.frames.push(...forged, frame)
     else if (how < 4) to.frames.push(frame, ...forged)
     else to.frames.push(...forged)
+  }
+
+  private swallows(to: Lane, frame: Uint8Array): boolean {
+    if (!to.takesDamaged || isDatagram(frame)) return false
+    const number = get24(frame, BTH_AT + QUEUE_PAIR)
+    let left = this.swallowed.get(number)
+    if (left === undefined) {
+      left = this.random.below(SILENT_SHARE) === 0 ? SWALLOWED : 0
+      if (left > 0) this.counts.swallow += 1
+    }
+    this.swallowed.set(number, Math.max(0, left - 1))
+    return left > 0
   }
 
   overhear(to: Lane, frame: Uint8Array): void {

@@ -6,6 +6,7 @@
  * - What is believed came from the card: each answer that opens, and each packet whose tag is good,
  *   is one that the card was seen to send, and is believed once. Anything else is told to `blame`.
  * - A card answers no sealed call that was not made, however often the call comes.
+ * - No two connections send under one key: each counts its packets from 0.
  */
 
 import type { Random } from '../../../../boards/emulator/base/random.ts'
@@ -90,14 +91,20 @@ class Heard {
 export class TagEnd {
   readonly heard: Heard = new Heard()
   private readonly tags: Tags
+  private readonly sends: () => void
 
-  /** As CONNECT tells them: of what the client sends, and of what the card does. */
-  constructor(keys: Uint8Array) {
+  /**
+   * As CONNECT tells them: of what the client sends, and of what the card does. `sends` is told of
+   * each packet.
+   */
+  constructor(keys: Uint8Array, sends: () => void) {
     this.tags = new Tags(keys.slice(KEY_BYTES, 2 * KEY_BYTES), keys.slice(0, KEY_BYTES))
+    this.sends = sends
   }
 
   /** The frame with its trailer. */
   tag(frame: Uint8Array): Uint8Array {
+    this.sends()
     return tagged(frame, this.tags)
   }
 
@@ -119,6 +126,8 @@ export class PeerEnd {
   private session: Seal | null = null
   /** Sealed calls that were made and not answered, by what stands in their headers. */
   private readonly calls: Map<number, number> = new Map()
+  /** Which of its connections has sent under each key. */
+  private readonly senders: Map<string, TagEnd> = new Map()
 
   constructor(keys: KeyPair, cardKey: Uint8Array, random: Random) {
     this.keys = keys
@@ -135,6 +144,17 @@ export class PeerEnd {
 
   get isIn(): boolean {
     return this.session !== null
+  }
+
+  /** The keys of another connection, as CONNECT tells them. */
+  tagEnd(keys: Uint8Array, blame: (what: string) => void): TagEnd {
+    const { senders } = this
+    const name = keys.join()
+    const end: TagEnd = new TagEnd(keys, () => {
+      if (!senders.has(name)) senders.set(name, end)
+      if (senders.get(name) !== end) blame('two packets of a client have one counter and one key')
+    })
+    return end
   }
 
   /** The first message of a handshake, with its cookie; the same again until there is a session. */
