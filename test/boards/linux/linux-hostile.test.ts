@@ -135,20 +135,15 @@ function play<One extends Opened>(
 }
 
 /** So many frames in all, at a card of that kind. */
-async function attack(
-  program: string,
-  isOpen: boolean,
-  frames: number,
-  seed: number = SEED,
-): Promise<void> {
+async function attack(program: string, isOpen: boolean, frames: number): Promise<void> {
   const served = new Served(program, isOpen)
   await served.start()
-  const random = new Random(seed)
+  const random = new Random(SEED)
   const card = isOpen
     ? new OpenCard(served.ask)
     : new ClosedCard(served.ask, CARD.public, random.fork())
   try {
-    await attackCard(served, card as Attacked<Opened>, frames, seed)
+    await attackCard(served, card as Attacked<Opened>, frames)
   } catch (error) {
     // One that has ended answers nobody; what it said is the finding.
     await served.runtime.end('SIGKILL')
@@ -158,12 +153,7 @@ async function attack(
   }
 }
 
-async function attackCard(
-  served: Served,
-  card: Attacked,
-  frames: number,
-  from: number,
-): Promise<void> {
+async function attackCard(served: Served, card: Attacked, frames: number): Promise<void> {
   card.provision()
   const honest = new Honest(card.way())
   const sums: Played = { frames: 0, addressed: 0, reference: 0, card: 0 }
@@ -173,7 +163,7 @@ async function attackCard(
     for (const [k, kind] of EPISODES.entries()) {
       const episode = EPISODES.length * round + k
       const played = play(card, honest, kind, {
-        seed: episodeSeed(from, episode),
+        seed: episodeSeed(SEED, episode),
         frames: Math.ceil((size * kind.share) / 100),
         operations: episode * OPERATIONS_EACH,
       })
@@ -181,9 +171,10 @@ async function attackCard(
     }
     if (round === 0) grownFrom = served.residentKib()
   }
-  // In state: they name what the card has given, and it answers much of what the reference does.
+  // In state: they name what the card has given, and it answers more than half of what the
+  // reference does.
   expect(sums.addressed).toBeGreaterThan(sums.frames / 2)
-  expect(sums.card).toBeGreaterThan(sums.reference / 4)
+  expect(sums.card).toBeGreaterThan(sums.reference / 2)
   expect(honest.judge()).toBe('')
   expect(served.residentKib() - grownFrom).toBeLessThan(GROWTH_KIB)
   await served.stop()
@@ -209,8 +200,6 @@ describe.each(['open', 'with peers'])('a card that is %s', (which) => {
   const many = `outlives a million of them, sanitizers in the engine, seed ${SEED}${because}`
   test.skipIf(absent !== null)(many, THOROUGH, async () => {
     const program = perduredPath(OWN_ARCHITECTURE, 'sanitize')
-    if (which === 'open') await attack(program, true, 500_000)
-    // Its queue pairs part from the reference in the long run: it begins again often.
-    else for (let i = 0; i < 100; i++) await attack(program, false, 5000, SEED + i)
+    await attack(program, which === 'open', 500_000)
   })
 })
