@@ -22,6 +22,7 @@
 #include "service/notify.h"
 #include "service/privilege.h"
 #include "service/service.h"
+#include "service/syscalls.h"
 
 /* Stack for everything but the firmware, bytes. */
 #define STACK_BESIDE_BYTES (512u << 10)
@@ -275,6 +276,10 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
       .call_ms = (uint32_t)config->call_ms,
       .interpret = config->interpret,
   };
+  /* From here on bytes of others are looked at. */
+  if (!syscalls_confine(&fault)) {
+    log_event(LOG_WARNING, "perdured may make any system call", LOG_TEXT("because", fault.text));
+  }
   machine_tell_health(&parts->machine);
   parts->engine = engine_start(&parts->bundle, &facts, &parts->machine, &limits, &fault);
   identity_forget_secret(&parts->identity);

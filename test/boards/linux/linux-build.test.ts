@@ -17,8 +17,10 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { runtimeParts } from '../../../boards/linux/compile.ts'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
 import { signBundle } from '../../../boards/linux/sign.ts'
+import type { Architecture } from '../../../boards/linux/toolchain.ts'
 import { missing, need } from '../../../boards/tools/debian/apt.ts'
 import { placeFileOnce, placeFolderOnce } from '../../../boards/tools/debian/once.ts'
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
@@ -69,6 +71,19 @@ describe.skipIf(notBuilt !== null)(programs, () => {
       expect(both).toEqual([])
     },
   )
+
+  test('R1-S12: the engine and the translated firmware guard what lies on their stack', () => {
+    const { engine } = runtimeParts({
+      ...{ architecture: OWN_ARCHITECTURE as Architecture, sanitize: false, dropFlush: false },
+      ...{ install: false, say: () => {} },
+    })
+    // Each has functions with arrays.
+    expect(engine.length).toBeGreaterThan(3)
+    for (const object of engine) {
+      const { stdout } = spawnSync('nm', ['-u', object], { encoding: 'utf8' })
+      expect(stdout, object).toContain('__stack_chk_fail')
+    }
+  })
 })
 
 describe('what comes with it', () => {
@@ -86,6 +101,10 @@ describe('what comes with it', () => {
     const known = keysUnder('boards/linux/README.md', '| code | meaning |')
     for (const code of codes!.split(' ')) expect(known).toContain(code)
     expect(codes!.split(' ')).not.toContain('70')
+  })
+
+  test('R1-S12: systemd bounds its memory', () => {
+    expect(read('boards/linux/perdured.service')).toMatch(/^MemoryMax=\d+M$/m)
   })
 
   test('the numbers that C and firmware share are those of the firmware', () => {
