@@ -33,9 +33,9 @@ const HOT = '// hot path'
 export const SAME_ANYWHERE: string = `-ffile-prefix-map=${ROOT}=.`
 
 /**
- * As its own Makefile has them, and with a guard behind what lies on the stack, as in our own files.
- * The interpreter's jumps from one instruction to the next are computed; merged into one, as these
- * two would, none is foreseen.
+ * As its own Makefile has them, and with a guard behind what lies on the stack, as our own files
+ * are compiled. The interpreter's jumps from one instruction to the next are computed; merged into
+ * one, as these two would, none is foreseen.
  */
 const FLAGS = [
   '-fstack-protector-strong',

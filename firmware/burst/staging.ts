@@ -171,7 +171,7 @@ export function failQueuePair(state: BatchState & GatherState & QueueState, qp: 
 }
 
 /** It is over at once: its number names nothing, and its place is free. */
-export function endPair(
+export function closePair(
   state: BatchState & GatherState & QueueState & TransportState,
   qp: QueuePair,
 ): void {

@@ -37,7 +37,7 @@ import { drawBytes, random32, stir } from '../board/random.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { QueueState } from '../burst/context.ts'
 import { sliceEnd, takeSlice } from '../burst/slice.ts'
-import { endPair, failQueuePair, openPair } from '../burst/staging.ts'
+import { closePair, failQueuePair, openPair } from '../burst/staging.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/proof.ts'
 import type { WaitingManagement } from '../connect/context.ts'
@@ -547,7 +547,7 @@ function connect(call: Call): Fault {
   }
   let qp = existingPair(state, call.packet, options)
   if (qp !== null && isLeftBehind(qp, options)) {
-    endPair(state, qp)
+    closePair(state, qp)
     qp = null
   }
   if (qp === null) {
@@ -616,7 +616,7 @@ function disconnect(call: Call): Fault {
   if (isLive(state, state.connections.places[qp.index]!)) return PASS
   if (qp.peer !== peerNumberOf(call)) return PASS
   if (call.session === null && !isFromPeer(state, qp, call.packet)) return PASS
-  endPair(state, qp)
+  closePair(state, qp)
   return PASS
 }
 

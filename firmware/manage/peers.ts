@@ -13,7 +13,7 @@
 import { type Fault, NO_PEER, OPEN_CARD, PASS, REQUEST } from '../board/fault.ts'
 import type { Peer } from '../board/hal.ts'
 import { PEER_REGIONS, QUEUE_PAIRS } from '../board/limits.ts'
-import { endPair } from '../burst/staging.ts'
+import { closePair } from '../burst/staging.ts'
 import { isRegionName, regionNameOf } from '../medium/region-name.ts'
 import type { PeerDraft } from '../session/context.ts'
 import { addPeer, peerFrom, peerOf, removePeer } from '../session/peers.ts'
@@ -134,7 +134,7 @@ export function dismissPeer(call: Call): Fault {
   if (fault !== PASS) return fault
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null && qp.peer === place) endPair(state, qp)
+    if (qp !== null && qp.peer === place) closePair(state, qp)
   }
   return PASS
 }

@@ -442,6 +442,14 @@ const UNUSED = {
 /** Its message in progress goes to no memory, and none has. */
 const NOWHERE = { placing: false, caching: false, paged: false, volatile: false } as const
 
+/** Who has its place, whose it is, and which call opens it. */
+function originOf(
+  options: QueuePairOptions,
+): Pick<QueuePair, 'source' | 'peer' | 'transactionHigh' | 'transactionLow'> {
+  const { source = '', peer = ANYBODY, transactionHigh = 0, transactionLow = 0 } = options
+  return { source, peer, transactionHigh, transactionLow }
+}
+
 /**
  * Makes a queue pair. QUEUE_PAIRS as its place makes one in no table: for management, which has no
  * connection but answers like one.
@@ -467,9 +475,7 @@ export function createQueuePair(
     sendDepth: options.sendDepth ?? 0,
     speaksPersist: options.speaksPersist ?? true,
     rights: options.rights ?? ALL_RIGHTS,
-    ...{ source: options.source ?? '', peer: options.peer ?? ANYBODY },
-    transactionHigh: options.transactionHigh ?? 0,
-    transactionLow: options.transactionLow ?? 0,
+    ...originOf(options),
     hold: HOLD_NONE,
     heardUs: 0,
     state: STATE_OPEN,

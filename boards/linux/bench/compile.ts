@@ -52,7 +52,8 @@ const SERVICE: readonly string[] = [
     'service/config',
     'card/engine',
     'service/notify',
-    'service/privilege',
+    'confine/privilege',
+    'confine/syscalls',
   ],
 ]
 

@@ -12,6 +12,8 @@
 #include "access/identity.h"
 #include "card/engine.h"
 #include "card/icrc.h"
+#include "confine/privilege.h"
+#include "confine/syscalls.h"
 #include "exit-codes.h"
 #include "hal.h"
 #include "memory/reserve.h"
@@ -20,9 +22,7 @@
 #include "service/json.h"
 #include "service/log.h"
 #include "service/notify.h"
-#include "service/privilege.h"
 #include "service/service.h"
-#include "service/syscalls.h"
 
 /* Stack for everything but the firmware, bytes. */
 #define STACK_BESIDE_BYTES (512u << 10)

@@ -28,7 +28,7 @@ afterAll(async () => {
 describe.skipIf(noCompiler !== null)(titled('behind the filter'), () => {
   let program = ''
   beforeAll(() => {
-    program = compileStatic('gcc', 'syscalls-harness', ['service/syscalls', 'service/fault'])
+    program = compileStatic('gcc', 'syscalls-harness', ['confine/syscalls', 'service/fault'])
   })
 
   function attempt(name: string): { said: string; signal: string | null; code: number | null } {

@@ -1,5 +1,5 @@
 /*
- * What is tried behind the filter of system calls (service/syscalls.h): the argument names it.
+ * What is tried behind the filter of system calls (confine/syscalls.h): the argument names it.
  * Prints "confined" before and "returned" behind; where there is no filter, why.
  */
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "service/syscalls.h"
+#include "confine/syscalls.h"
 
 #define PAGE 4096
 #define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)

@@ -1,4 +1,4 @@
-#include "service/privilege.h"
+#include "confine/privilege.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-#include "service/syscalls.h"
+#include "confine/syscalls.h"
 
 #include <errno.h>
 #include <linux/audit.h>
