@@ -6,12 +6,11 @@ import { type Card, packageContents, packageName } from '../tools/debian/card-pa
 import { writePackage } from '../tools/debian/package.ts'
 import { DIST } from './compile.ts'
 import { ROOT } from './engine.ts'
+import { billOf, type Programs } from './sbom.ts'
 import type { Architecture } from './toolchain.ts'
 
 /** What is built for a package, as paths. */
-interface Built {
-  readonly supervisor: string
-  readonly perdured: string
+interface Built extends Programs {
   readonly trust: string
 }
 
@@ -32,6 +31,7 @@ export function packCard(card: Card, built: Built, folder: string): string {
   const contents = packageContents(card, {
     ...built,
     version,
+    bill: billOf(card, version, built, card.architecture === 'arm64' ? 'arm64' : 'x86-64'),
     firmware: join(DIST, 'firmware.js'),
     signature: join(DIST, 'firmware.js.sig'),
     unit: join(ROOT, 'boards/linux/perdured.service'),

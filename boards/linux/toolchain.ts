@@ -6,7 +6,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Needs, need, privateApt } from '../tools/debian/apt.ts'
 import { placeFolderOnce } from '../tools/debian/once.ts'
@@ -126,6 +126,36 @@ function crossNeeds({ cross, crossHeaders }: Processor): Needs {
   return { programs: { ...cross, ...UNPACKING }, files: crossHeaders, elsewhere: ELSEWHERE }
 }
 
+/** A package of Debian with a library that programs are linked with. */
+export interface Library {
+  readonly name: string
+  readonly version: string
+  readonly architecture: string
+}
+
+/**
+ * The libraries of a processor, once `toolchain` has found them below `folder`. Throws a Trouble
+ * where nobody knows their versions: off Debian.
+ */
+export function librariesFor(architecture: Architecture, folder: string): readonly Library[] {
+  const { node, debian, crossHeaders } = PROCESSORS[architecture]
+  // As dpkg-query prints them: a name, its processor where there may be several, and a version.
+  const of = (rows: string): Library[] =>
+    [...rows.matchAll(/^([^:\t]+)\S*\t(\S+)$/gm)].map(([, name, version]) => {
+      return { name: name!, version: version!, architecture: debian }
+    })
+  const installed = (names: readonly string[]): Library[] =>
+    of(run('dpkg-query', ['-W', ...names]).toString())
+  if (node === process.arch) return installed([...PACKAGES, 'libc6-dev'])
+  const unpacked = readFileSync(versionsIn(join(folder, `libraries-${debian}`)), 'utf8')
+  return [...of(unpacked), ...installed(Object.values(crossHeaders))]
+}
+
+/** The file with the versions of what was unpacked there. */
+function versionsIn(root: string): string {
+  return join(root, 'versions')
+}
+
 /** The release of this machine: the cross C library is of it, and libraries have to fit that. */
 function ownRelease(): string {
   const about = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : ''
@@ -141,6 +171,7 @@ function foreignLibraries(
   const { debian, triplet } = processor
   const root = join(folder, `libraries-${debian}`)
   const files = LIBRARIES.map((name) => join(root, 'usr/lib', triplet, name))
+  files.push(versionsIn(root))
   if (files.every((path) => existsSync(path))) return root
   const apart = join(folder, `apt-${debian}-${process.pid}`)
   const apt = privateApt(apart, { release: ownRelease(), architecture: debian })
@@ -148,18 +179,25 @@ function foreignLibraries(
   apt('apt-get', ['update', '-qq'])
   apt('apt-get', ['download', '-qq', ...PACKAGES])
   const aside = join(apart, 'root')
+  let versions = ''
   for (const name of PACKAGES) {
     const deb = readdirSync(apart).find((file) => new RegExp(`^${name}_.*\\.deb$`).test(file))
     if (deb === undefined) throw new Missing(`no ${name} for ${debian} came from the mirror`)
     run('dpkg-deb', ['-x', join(apart, deb), aside])
+    versions += run('dpkg-deb', ['-W', join(apart, deb)]).toString()
   }
+  writeFileSync(versionsIn(aside), versions)
   placeFolderOnce(aside, root)
   rmSync(apart, { recursive: true, force: true })
   return root
 }
 
 /** The release that QuickJS is taken from: no earlier one has it. */
-const QUICKJS = { release: 'trixie', version: '2025.04.26-1', upstream: '2025-04-26' } as const
+export const QUICKJS = {
+  release: 'trixie',
+  version: '2025.04.26-1',
+  upstream: '2025-04-26',
+} as const
 
 /** The files that make the engine, without its own library for programs. */
 const QUICKJS_FILES = ['quickjs', 'dtoa', 'libregexp', 'libunicode', 'cutils'] as const

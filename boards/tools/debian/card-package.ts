@@ -36,6 +36,8 @@ export interface PackageParts {
   readonly board: string
   readonly licence: string
   readonly version: string
+  /** What it is made of, as text (boards/linux/sbom.ts). */
+  readonly bill: string
 }
 
 /** With the version before as its second word where there was one. */
@@ -100,6 +102,7 @@ export function packageContents(card: Card, parts: PackageParts): PackageContent
       file('usr/lib/systemd/system/perdured.service', parts.unit),
       file(`${doc}/README.md`, join(parts.board, 'README.md')),
       file(`${doc}/copyright`, parts.licence),
+      { path: `${doc}/sbom.cdx.json`, content: Buffer.from(parts.bill) },
     ],
     scripts: { postinst: AFTER_INSTALLING, prerm: BEFORE_REMOVING },
   }

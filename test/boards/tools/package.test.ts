@@ -6,12 +6,14 @@
  */
 
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../../boards/linux/boot/script/settings.ts'
 import { linuxCard, packCard } from '../../../boards/linux/package.ts'
+import { hostArchitecture } from '../../../boards/linux/toolchain.ts'
 import type { CpuName } from '../../../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../../../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
@@ -46,6 +48,21 @@ function fresh(): string {
 
 const VERSION = '1.2.3'
 
+/** What this looks at of a bill of materials (CycloneDX 1.6). */
+interface Bill {
+  readonly serialNumber: string
+  readonly components: readonly {
+    readonly name: string
+    readonly version: string
+    readonly purl?: string
+    readonly hashes?: readonly { readonly content: string }[]
+  }[]
+}
+
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
 /** Parts that take no compiler: small files that say what they are. */
 function standIns(card: Card): PackageParts {
   const at = fresh()
@@ -57,6 +74,7 @@ function standIns(card: Card): PackageParts {
     ...{ supervisor: part('perdure-boot'), perdured: part('perdured') },
     ...{ firmware: part('firmware'), signature: part('signature') },
     ...{ trust: part('trust'), version: VERSION, licence: join(ROOT, 'LICENSE') },
+    bill: '{}\n',
     unit: join(ROOT, 'boards/linux/perdured.service'),
     board: join(ROOT, 'boards', card.name),
   }
@@ -150,18 +168,36 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
 test.skipIf(!dpkg || !existsSync(RUNTIME.signature))(
   'a package of what is built has the version of this repository (needs a build for Linux)',
   () => {
-    const card = linuxCard('arm64')
+    const card = linuxCard(hostArchitecture())
     const { supervisor, perdured, trust } = standIns(card)
     const at = fresh()
     const path = packCard(card, { supervisor, perdured, trust }, at)
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       version: string
     }
-    expect(path).toBe(join(at, `perdured-linux_${version}_arm64.deb`))
+    expect(path).toBe(join(at, `perdured-linux_${version}_${card.architecture}.deb`))
     run('dpkg-deb', ['-x', path, at])
     const signature = readFileSync(join(at, 'usr/lib/perdure/firmware.js.sig'))
     expect(signature.length).toBe(64)
     expect(readFileSync(join(at, 'usr/sbin/perdure-boot'), 'utf8')).toContain('of linux')
+    const bill = JSON.parse(
+      readFileSync(join(at, 'usr/share/doc/perdured-linux/sbom.cdx.json'), 'utf8'),
+    ) as Bill
+    expect(bill).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 })
+    const uuid = /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+    expect(bill.serialNumber).toMatch(uuid)
+    const names = ['perdured', 'perdure-boot', 'firmware.js', 'quickjs']
+    const libraries = ['libsodium-dev', 'libbrotli-dev', 'libc6-dev']
+    expect(bill.components.map(({ name }) => name).sort()).toEqual([...names, ...libraries].sort())
+    const firmware = bill.components.find(({ name }) => name === 'firmware.js')!
+    expect(firmware.hashes![0]!.content).toBe(sha256(join(at, 'usr/lib/perdure/firmware.js')))
+    for (const name of libraries) {
+      const { version: its, purl } = bill.components.find((one) => one.name === name)!
+      expect(run('dpkg-query', ['-W', name]).toString()).toContain(its)
+      expect(purl).toBe(
+        `pkg:deb/debian/${name}@${encodeURIComponent(its)}?arch=${card.architecture}`,
+      )
+    }
   },
 )
 
