@@ -10,15 +10,22 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
+  AGREE,
   COMMAND_WORDS,
   COMMANDS_AT,
   DMA_SPACE,
+  HASH,
   KEEP_PEER,
+  KEYSTREAM,
   NVDIMM_SPACE,
   RESULT,
+  SEAL,
+  SECURE,
+  SECURE_BYTES,
   SPACE_BYTES,
+  UNSEAL,
 } from '../../../firmware/board/hal.ts'
-import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
+import { COMMANDS_MAX, QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { ServiceFolder } from '../../support/native/service.ts'
 import { Workshop } from '../../support/queues/pcie-file.ts'
@@ -53,6 +60,21 @@ const HOSTILE = `var perdure = {
       const at = below(2) === 0 ? below(4096) : bytes[space] - below(4096)
       return space * ${SPACE_BYTES} + at
     }
+    // As the command has to be: in packet memory, of the length that it takes.
+    const place = () => 4 * below((${MEMORY_BYTES} - 4096) / 4)
+    const forms = {
+      ${KEYSTREAM}: () => [4 * below(64), 0],
+      ${AGREE}: () => [32, place()],
+      ${HASH}: () => [below(300), 0],
+      ${SEAL}: () => [below(300), place()],
+      ${UNSEAL}: () => [16 + below(300), place()],
+      ${SECURE}: () => [below(4) === 0 ? 0 : ${SECURE_BYTES}, below(${QUEUE_PAIRS})],
+      ${KEEP_PEER}: () => [below(200), below(2)],
+    }
+    const form = (at, kind) => {
+      if (kind in forms) words.set([kind, place(), place(), ...forms[kind]()], at)
+      else words.set([kind, address(), address(), 8, below(4)], at)
+    }
     const counts = [undefined, null, '3', 'x', {}, [], [2], true, -1, 1.5, NaN, Infinity, 2049,
       4294967297, () => 1, { valueOf: () => 2 }, { valueOf: () => machine.run(1) },
       { valueOf() { throw new Error('no number') } }, 1n, Symbol('s')]
@@ -71,12 +93,14 @@ const HOSTILE = `var perdure = {
       const count = 1 + below(6)
       for (let i = 0; i < count; i++) {
         const at = i * ${COMMAND_WORDS}
-        words[at] = below(${KEEP_PEER} + 2)
-        words[at + 1] = address()
-        words[at + 2] = address()
-        words[at + 3] = below(3) === 0 ? 8 : below(300)
-        words[at + 4] = below(2) === 0 ? below(4) : address()
-        if (below(4) === 0) words[at + below(${RESULT})] = odd[below(odd.length)]
+        form(at, below(${KEEP_PEER} + 2))
+        if (below(6) === 0) {
+          words[at + 1] = address()
+          words[at + 2] = address()
+          words[at + 3] = below(3) === 0 ? 8 : below(300)
+          words[at + 4] = below(2) === 0 ? below(4) : address()
+        }
+        if (below(12) === 0) words[at + below(${RESULT})] = odd[below(odd.length)]
       }
       run(count, count)
       if (below(20) === 0) run(counts[below(counts.length)], ${COMMANDS_MAX})
