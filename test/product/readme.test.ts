@@ -216,9 +216,21 @@ function slugOf(heading: string): string {
 
 const SCRIPTS = (JSON.parse(read('package.json')) as { scripts: Record<string, string> }).scripts
 
+/** What is wrong with that command of npm, which tells what the package is made of, or null. */
+function billComplaint(words: readonly string[]): string | null {
+  const { status, stdout, stderr } = spawnSync('npm', words, { cwd: ROOT, encoding: 'utf8' })
+  if (status !== 0) return stderr
+  const bill = JSON.parse(stdout) as { bomFormat: string; components: { name: string }[] }
+  if (bill.bomFormat !== 'CycloneDX') return `it is ${bill.bomFormat}`
+  const names = bill.components.map(({ name }) => name)
+  if (!names.includes('quickjs-emscripten')) return 'a dependency is not there'
+  return names.includes('vitest') ? 'what only tests need is there' : null
+}
+
 /** What is wrong with `npm WORDS`, or null. */
 function npmComplaint(words: readonly string[]): string | null {
   const [verb, ...rest] = words
+  if (verb === 'sbom') return billComplaint(words)
   const script = verb === 'run' ? rest[0]! : verb!
   if (!(script in SCRIPTS)) return `no script ${script}`
   const dashes = words.indexOf('--')
