@@ -22,7 +22,7 @@ interface Component {
   readonly description?: string
 }
 
-/** Its name as a package URL has it: `+`, `~` and `:` of a version of Debian are escaped. */
+/** Its name as a package URL has it: `+` and `:` of a version of Debian are escaped. */
 function purlOf(name: string, version: string, architecture: string): string {
   return `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}`
 }

@@ -23,10 +23,11 @@ import { signBundle } from '../../../boards/linux/sign.ts'
 import type { Architecture } from '../../../boards/linux/toolchain.ts'
 import { missing, need } from '../../../boards/tools/debian/apt.ts'
 import { placeFileOnce, placeFolderOnce } from '../../../boards/tools/debian/once.ts'
-import { Trouble } from '../../../boards/tools/debian/programs.ts'
+import { isThere, Trouble } from '../../../boards/tools/debian/programs.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { rowsOf } from '../../pages/markdown.ts'
 import { OWN_ARCHITECTURE, perduredMissing, perduredPath } from '../../support/board/perdured.ts'
+import { titled } from '../../support/native/harness.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -72,7 +73,9 @@ describe.skipIf(notBuilt !== null)(programs, () => {
     },
   )
 
-  test('R1-S12: the engine and the translated firmware guard what lies on their stack', () => {
+  const why = isThere('nm') && isThere('gcc') ? null : 'gcc or nm is missing (Debian: gcc)'
+  const guards = 'R1-S12: the engine and the translated firmware guard what lies on their stack'
+  test.skipIf(why !== null)(titled(guards, why), () => {
     const { engine } = runtimeParts({
       ...{ architecture: OWN_ARCHITECTURE as Architecture, sanitize: false, dropFlush: false },
       ...{ install: false, say: () => {} },

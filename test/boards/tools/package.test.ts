@@ -31,6 +31,7 @@ import { signedBundle } from '../../support/board/bundle.ts'
 import { DebianMachine } from '../../support/board/debian-machine.ts'
 import { type DebianOptions, debianRoot } from '../../support/board/debian-root.ts'
 import { contentsBefore } from '../../support/board/package-before.ts'
+import { OWN_ARCHITECTURE, perduredPath } from '../../support/board/perdured.ts'
 import { runIn } from '../../support/command/command.ts'
 import { PATIENT_MACHINE } from '../../support/run/patience.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
@@ -165,7 +166,9 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
   },
 )
 
-test.skipIf(!dpkg || !existsSync(RUNTIME.signature))(
+const builtHere = existsSync(RUNTIME.signature) && existsSync(perduredPath(OWN_ARCHITECTURE, ''))
+
+test.skipIf(!dpkg || !builtHere)(
   'a package of what is built has the version of this repository (needs a build for Linux)',
   () => {
     const card = linuxCard(hostArchitecture())

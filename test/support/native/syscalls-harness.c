@@ -25,6 +25,10 @@
 /* Of x86-64: numbers of calls with pointers of 32 bits begin here. */
 #define X32 0x40000000
 
+/* No trial harms anybody if the filter lets it pass. */
+#define NO_PROCESS 0x7fffffff
+#define NO_FILE "/dev/null/none"
+
 static void *page;
 static pid_t parent;
 
@@ -35,11 +39,11 @@ static void connect_socket(void) { connect(0, NULL, 0); }
 static void listen_socket(void) { listen(0, 1); }
 static void map_code(void) { mmap(NULL, PAGE, PROT_READ | PROT_EXEC, ANONYMOUS, -1, 0); }
 static void make_code(void) { mprotect(page, PAGE, PROT_READ | PROT_EXEC); }
-static void end_another(void) { kill(parent, SIGUSR1); }
-static void trace(void) { ptrace(PTRACE_ATTACH, parent, NULL, NULL); }
+static void end_another(void) { kill(NO_PROCESS, SIGURG); }
+static void trace(void) { ptrace(PTRACE_ATTACH, NO_PROCESS, NULL, NULL); }
 static void type_for_another(void) { ioctl(0, TIOCSTI, "x"); }
-static void change_user(void) { setuid(0); }
-static void make_readable(void) { chmod("/", 0777); }
+static void change_user(void) { setuid(getuid()); }
+static void make_readable(void) { chmod(NO_FILE, 0777); }
 static void set_process(void) { prctl(PR_SET_DUMPABLE, 1); }
 static void call_as_x32(void) { syscall(X32 + SYS_getpid); }
 static void call_no_number(void) { syscall(100000); }

@@ -74,7 +74,7 @@ const DECISION: readonly Mutant[] = [
     file: UNIFY,
     find: '  if (phase === PHASE_HELD) return true\n',
     replace: '',
-    killer: simulate('media 100147-100147'),
+    killer: simulate('media 100158-100158'),
   },
   {
     id: 'a-repair-says-nothing',
@@ -90,7 +90,7 @@ const DECISION: readonly Mutant[] = [
     file: RECOVERY,
     find: 'else if (intent !== null && recovery.pending[lane] === null)',
     replace: 'else if (intent !== null && recovery.pending[lane] !== null)',
-    killer: simulate('media 100339-100339'),
+    killer: simulate('media 100452-100452'),
   },
   {
     id: 'first-valid-behind',

@@ -91,20 +91,22 @@ class Heard {
 export class TagEnd {
   readonly heard: Heard = new Heard()
   private readonly tags: Tags
-  private readonly sends: () => void
+  private readonly begins: () => void
+  private hasBegun = false
 
   /**
-   * As CONNECT tells them: of what the client sends, and of what the card does. `sends` is told of
-   * each packet.
+   * As CONNECT tells them: of what the client sends, and of what the card does. `begins` is called
+   * before the first packet.
    */
-  constructor(keys: Uint8Array, sends: () => void) {
+  constructor(keys: Uint8Array, begins: () => void) {
     this.tags = new Tags(keys.slice(KEY_BYTES, 2 * KEY_BYTES), keys.slice(0, KEY_BYTES))
-    this.sends = sends
+    this.begins = begins
   }
 
   /** The frame with its trailer. */
   tag(frame: Uint8Array): Uint8Array {
-    this.sends()
+    if (!this.hasBegun) this.begins()
+    this.hasBegun = true
     return tagged(frame, this.tags)
   }
 
@@ -126,8 +128,8 @@ export class PeerEnd {
   private session: Seal | null = null
   /** Sealed calls that were made and not answered, by what stands in their headers. */
   private readonly calls: Map<number, number> = new Map()
-  /** Which of its connections has sent under each key. */
-  private readonly senders: Map<string, TagEnd> = new Map()
+  /** Keys under which one of its connections has sent. */
+  private readonly used: Set<string> = new Set()
 
   constructor(keys: KeyPair, cardKey: Uint8Array, random: Random) {
     this.keys = keys
@@ -148,13 +150,11 @@ export class PeerEnd {
 
   /** The keys of another connection, as CONNECT tells them. */
   tagEnd(keys: Uint8Array, blame: (what: string) => void): TagEnd {
-    const { senders } = this
-    const name = keys.join()
-    const end: TagEnd = new TagEnd(keys, () => {
-      if (!senders.has(name)) senders.set(name, end)
-      if (senders.get(name) !== end) blame('two packets of a client have one counter and one key')
+    return new TagEnd(keys, () => {
+      const name = keys.join()
+      if (this.used.has(name)) blame('two packets of a client have one counter and one key')
+      this.used.add(name)
     })
-    return end
   }
 
   /** The first message of a handshake, with its cookie; the same again until there is a session. */
