@@ -196,6 +196,7 @@ export function start(machine: Machine): Firmware {
 /** The same with state that was made before, for whoever wants to look at it. */
 export function startWith(state: State): Firmware {
   admitPeers(state)
+  state.commit.operations.owners = state.sessions.tags
   boot(state)
   const received = new Int32Array(state.machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
   return {

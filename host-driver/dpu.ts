@@ -22,11 +22,11 @@ import {
   ATTACHMENT_KINDS,
   type Attachment,
   type BytesRequest,
-  type Publication,
   type RegionRequest,
 } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
 import type { PeerRequest } from './control/peers.ts'
+import type { Publication } from './control/publication.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 import { REGION_NAME } from './control/region-name.ts'
 import type { Connection } from './link/connection.ts'
@@ -240,14 +240,14 @@ export class Dpu {
 
   /**
    * Offers a region on a port of RDMA-CM until the DPU loses its power: clients connect to the port
-   * and are told the region's key and place (firmware/connect/services.ts).
+   * and are told the region's key and place (firmware/connect/publish.ts).
    */
   publish(publication: Publication): Promise<RegionInfo> {
     this.check()
     return this.connection.management.publish(publication)
   }
 
-  /** Ends what the port offers. Connections that are open stay. */
+  /** Ends what the port offers. Of an open card connections that are open stay. */
   withdraw(port: number): Promise<void> {
     this.check()
     return this.connection.management.withdraw(port)

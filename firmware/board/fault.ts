@@ -360,6 +360,12 @@ export const FAULTS: readonly FaultRow[] = [
   faultRow('PEERS_FULL', 'management', 0, 'the card knows as many peers as it can'),
   faultRow('PEERS_FIXED', 'management', 0, 'the board of the card does not keep other peers'),
   faultRow('LAST_ADMIN', 'management', 0, 'nobody would be left who may say who comes'),
+  faultRow(
+    'STOCK_UNSAID',
+    'management',
+    0,
+    'clients of RDMA-CM have no sessions, and it was not said that they may come',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -495,5 +501,6 @@ export const PEER_TAKEN: Fault = numberOf('PEER_TAKEN')
 export const PEERS_FULL: Fault = numberOf('PEERS_FULL')
 export const PEERS_FIXED: Fault = numberOf('PEERS_FIXED')
 export const LAST_ADMIN: Fault = numberOf('LAST_ADMIN')
+export const STOCK_UNSAID: Fault = numberOf('STOCK_UNSAID')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -44,8 +44,10 @@
  * Invariants:
  * - The image of a client in packet memory is what was known behind the last group. What a group
  *   adds stands in a line of its own until the group has ended.
- * - A client that is not in the table takes the place of the one that was served the longest ago.
- *   Clients of the group in composition keep their place.
+ * - A client that is not in the table takes a free place, else the place of the one that was served
+ *   the longest ago. Where peers have clients (`owners`), each peer is an owner, and all that are
+ *   nobody's are one: it is one of the owner who has most. So nobody has others forgotten by
+ *   calling himself by many ids. Clients of the group in composition keep their place.
  * - A client numbers its operations upwards. One that comes more than a window (128) behind its
  *   newest is executed and not recorded. Client 0 is nobody, operation 0 has no name.
  */
@@ -146,6 +148,8 @@ export interface Operations {
   lost: number
   /** The place whose lines idle time looks at next. */
   scrubbed: number
+  /** The upper half of the ids that the clients of each peer have (session/sealed.ts). */
+  owners: readonly number[]
 }
 
 /** Neither line says what the image does; only the line that is not `next` does. */
@@ -170,6 +174,7 @@ export function createOperations(words: Int32Array): Operations {
     mended: 0,
     lost: 0,
     scrubbed: 0,
+    owners: [],
   }
 }
 
@@ -225,15 +230,46 @@ export function takeClient(o: Operations, hint: number, high: number, low: numbe
   return client
 }
 
-/** The place that was used the longest ago, but never one of the group in composition. */
+/** A free place, or that of who makes way: never one of the group in composition. */
 function freePlace(o: Operations): number {
+  const oldest = longestUnused(o, null)
+  if (oldest === NO_CLIENT || lineIsFree(o.words, imageOf(oldest))) return oldest
+  const greatest = o.owners.length === 0 ? oldest : longestUnused(o, greatestOwner(o))
+  if (hasLeftGroup(o, greatest)) return greatest
+  return hasLeftGroup(o, oldest) ? oldest : NO_CLIENT
+}
+
+/** Has the group in composition nothing of the client at that place? */
+function hasLeftGroup(o: Operations, client: number): boolean {
+  return o.uses - o.used[client]! >= BURST_FRAMES
+}
+
+/** The place of that owner, or of anybody, that was used the longest ago. */
+function longestUnused(o: Operations, owner: number | null): number {
   let oldest = NO_CLIENT
   for (let c = 0; c < CLIENTS; c++) {
-    if (o.retired[c] !== 0) continue
+    if (o.retired[c] !== 0 || (owner !== null && ownerAt(o, c) !== owner)) continue
     if (oldest === NO_CLIENT || o.used[c]! < o.used[oldest]!) oldest = c
   }
-  if (oldest === NO_CLIENT || lineIsFree(o.words, imageOf(oldest))) return oldest
-  return o.uses - o.used[oldest]! < BURST_FRAMES ? NO_CLIENT : oldest
+  return oldest
+}
+
+/** Whose the client at that place is: a place in `owners`, or -1. */
+function ownerAt(o: Operations, client: number): number {
+  return o.owners.indexOf(clientHigh(o.words, imageOf(client)) >>> 0)
+}
+
+/** The owner who has the most places. */
+function greatestOwner(o: Operations): number {
+  const places = new Uint8Array(o.owners.length + 1)
+  let greatest = -1
+  for (let c = 0; c < CLIENTS; c++) {
+    if (o.retired[c] !== 0) continue
+    const owner = ownerAt(o, c)
+    places[owner + 1]! += 1
+    if (places[owner + 1]! > places[greatest + 1]!) greatest = owner
+  }
+  return greatest
 }
 
 /** As `freePlace`, for a client that takes it: whoever was there is forgotten. */

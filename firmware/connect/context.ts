@@ -18,6 +18,14 @@ export interface Resolution {
   timerUs: number
 }
 
+/** Addresses that agree in their first bits. */
+export interface Source {
+  /** As IPv6 has it; that of IPv4 is mapped. */
+  readonly address: Uint8Array
+  /** Bits that count, up to 128. */
+  readonly prefix: number
+}
+
 /** One port. */
 export interface Service {
   /** 1 to 65535; 0 is a free place. */
@@ -26,7 +34,13 @@ export interface Service {
   form: number
   /** Access flags (medium/region.ts) that connections to it get, at the most. */
   rights: number
-  /** The place that published it (services.ts). */
+  /** It is said to be for clients that have no sessions. */
+  stock: boolean
+  /** Connections that it has at once, at the most. */
+  most: number
+  /** Who may connect to it; nobody named is anybody. */
+  sources: readonly Source[]
+  /** The place that published it (publish.ts). */
   owner: string
 }
 
@@ -77,6 +91,8 @@ export interface Connection {
   guidLow: number
   /** Of the peer's part, if its capability block named one; else 0. */
   incarnation: number
+  /** The port that it came to; 0 of a link of ours. */
+  port: number
   /** Key of the region that the peer is to be told by a SEND, or 0. */
   announced: number
   qp: QueuePair | null

@@ -22,6 +22,7 @@ import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.
 import type { Packet } from '../wire/packet.ts'
 import type { Call } from './call.ts'
 import type { Service } from './context.ts'
+import { isFromSources } from './sources.ts'
 
 /** What a REQ was refused for, and what else its REJ says. */
 export interface Refusal {
@@ -41,6 +42,9 @@ export function judgeReq(call: Call, req: cm.CmReq, service: Service | null): Re
   const { state, packet } = call
   if (req.transport !== cm.TRANSPORT_RC) return refusal(cm.REJECT_TRANSPORT)
   if (service === null) return refusal(cm.REJECT_SERVICE_ID)
+  if (!isFromSources(state, packet, service.sources)) {
+    return refusal(cm.REJECT_CONSUMER, -1, FORBIDDEN)
+  }
   if (req.qpn < 2 || (req.pkey & 0x7fff) !== 0x7fff) return refusal(cm.REJECT_UNSUPPORTED)
   if (!isPeerGid(state, packet, req.localGid)) return refusal(cm.REJECT_GID)
   if (!isOwnGid(state, packet, req.remoteGid)) return refusal(cm.REJECT_GID)

@@ -24,11 +24,13 @@ import { random32 } from '../board/random.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
 import { grantOne } from '../session/grants.ts'
+import { noteRefusal } from '../session/refusals.ts'
+import { hasPeers } from '../session/sessions.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import { sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
-import { type QueuePair, STOCK_PEER } from '../transport/queue-pair.ts'
+import { ANYBODY, type QueuePair, STOCK_PEER } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
@@ -36,7 +38,7 @@ import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
 import type { Connection, Service } from './context.ts'
 import { depthsOfReq, judgeReq, type Refusal, refusal } from './judge.ts'
-import { dismissSilent } from './room.ts'
+import { dismissSilent, hasRoomOn } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
 import { describeService, findService, regionOfService } from './services.ts'
 import {
@@ -69,7 +71,13 @@ export function receiveReq(call: Call): Fault {
   const refused = judgeReq(call, req, service)
   if (refused !== null) {
     reject(call, req, refused)
+    noteRefusal(state, refused.code, call.packet)
     return UNSERVED_CONNECTION
+  }
+  const { port, most } = service!
+  if (!hasRoomOn(state, port, most)) {
+    reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
+    return QUEUE_PAIRS_FULL
   }
   const source = sourceOf(state, call.packet)
   const number = freeNumber(state, source)
@@ -147,7 +155,7 @@ function acceptRequest(
     speaksPersist: speaks,
     rights: service.rights,
     source: sourceOf(state, packet),
-    peer: STOCK_PEER,
+    peer: hasPeers(state) ? STOCK_PEER : ANYBODY,
   })
   grantOne(state, qp, region)
   prepareTemplate(qp, state.bytes, packet)
@@ -157,6 +165,7 @@ function acceptRequest(
   connection.guidHigh = req.guidHigh
   connection.guidLow = req.guidLow
   connection.incarnation = client?.incarnation ?? 0
+  connection.port = service.port
   connection.announced = service.form === FORM_ANNOUNCED ? region.rkey : 0
   connection.triesLeft = req.cmRetries
   const periodUs = cm.codedUs(req.localTimeout)

@@ -8,6 +8,8 @@
  *   keep all places (fault N22): a source that comes finds one within SHARED_SILENCE_US, until all
  *   have equally many.
  * - Others lose nothing for a source that would get no place by it.
+ * - A port that has as many connections as it may loses the oldest of its own whose peer was never
+ *   heard; else that one which was silent for a minute.
  */
 
 import { QUEUE_PAIRS, REPEAT_US } from '../board/limits.ts'
@@ -18,7 +20,7 @@ import { HOLD_RESTING, type QueuePair, STATE_OPEN } from '../transport/queue-pai
 import * as cm from '../wire/cm.ts'
 import type { ConnectContext, Connection } from './context.ts'
 import { sendTo } from './send.ts'
-import { isLive, PHASE_CONNECTED, putToRest } from './table.ts'
+import { isLive, PHASE_CONNECTED, PHASE_RESTING, putToRest } from './table.ts'
 
 /** How long a peer must have been silent to be taken for dead, µs. */
 const SILENCE_US = 60_000_000
@@ -78,6 +80,39 @@ function longestSilent(state: ConnectContext, source: string): QueuePair | null 
     }
   }
   return silent ?? shared
+}
+
+/**
+ * Is there room for one more connection on that port, which may have so many? Where there is not,
+ * who was silent for longest is told that it is over, if that was a minute.
+ */
+export function hasRoomOn(state: ConnectContext, port: number, most: number): boolean {
+  const connections = connectionsOf(state, port)
+  if (connections.length < most) return true
+  connections.sort((a, b) => silentSince(state, a.qp!) - silentSince(state, b.qp!))
+  const halfOpen = connections.find(({ qp }) => isHalfOpen(qp!))
+  if (halfOpen !== undefined) {
+    putToRest(state, halfOpen)
+    return true
+  }
+  const silent = connections.find(({ qp }) => mayDismiss(state, qp!))
+  if (silent === undefined) return false
+  if (silentSince(state, silent.qp!) <= state.connections.nowUs - SILENCE_US) dismiss(state, silent)
+  return false
+}
+
+/** Connections that have come to the port, and are not over. */
+function connectionsOf(state: ConnectContext, port: number): Connection[] {
+  const { places } = state.connections
+  return places.filter(
+    (connection) =>
+      connection.port === port && isLive(state, connection) && connection.phase !== PHASE_RESTING,
+  )
+}
+
+/** Every connection that has come to the port is over, and its peer is told so. */
+export function dismissAll(state: ConnectContext, port: number): void {
+  for (const connection of connectionsOf(state, port)) dismiss(state, connection)
 }
 
 /** Is it one that may lose its place: in use, not our host's, not just being connected, no link? */

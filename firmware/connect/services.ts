@@ -1,18 +1,16 @@
 /**
  * Published services: which region a client gets that connects to a port of RDMA-CM.
  *
- * Invariant: a port publishes one region, and nobody but who published it, and our own host, points
- * it elsewhere; a service says where the region is, in the private data of REP, and grants nothing
- * that the region does not. Services are forgotten with the
- * power: keys are drawn again then, and who publishes says so again.
+ * Invariant: a port publishes one region; a service says where the region is, in the private data
+ * of REP, and grants nothing that the region does not. Services are forgotten with the power: keys
+ * are drawn again then, and who publishes says so again.
  *
  * A plain client gets the descriptor that its form asks for. A client that shows a capability block
  * gets ours, whatever the form.
  */
 
 import type { BoardState } from '../board/context.ts'
-import { type Fault, NO_REGION, PASS, PORT_TAKEN, REQUEST, SERVICES_FULL } from '../board/fault.ts'
-import { BATCH_RECORDS_MAX, SERVICES } from '../board/limits.ts'
+import { BATCH_RECORDS_MAX, QUEUE_PAIRS, SERVICES } from '../board/limits.ts'
 import type { CommitState } from '../commit/context.ts'
 import { durableUpTo, findClient } from '../commit/operations.ts'
 import type { MemoryState } from '../medium/context.ts'
@@ -20,9 +18,6 @@ import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
   findRegionById,
-  KIND_BYTES,
-  KIND_ON_DEMAND,
-  PLACEMENT_RELAY,
   REMOTE_READ,
   REMOTE_WRITE,
   type Region,
@@ -46,9 +41,6 @@ import {
   writeGeometry,
 } from '../wire/capability.ts'
 import { SERVICE_HIGH, SERVICE_TCP } from '../wire/cm.ts'
-import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
-import { IPV4_ADDRESS_BYTES, IPV4_SOURCE } from '../wire/ipv4.ts'
-import { IPV6_ADDRESS_BYTES, IPV6_SOURCE } from '../wire/ipv6.ts'
 import {
   blankLibrpma,
   USAGE_FLUSH_PERSISTENT,
@@ -58,89 +50,15 @@ import {
   writeLibrpma,
 } from '../wire/librpma.ts'
 import { FORM_ANNOUNCED, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
-import type { Packet } from '../wire/packet.ts'
 import type { ConnectState, Service } from './context.ts'
 
 export function createServices(): Service[] {
   const services: Service[] = []
   for (let i = 0; i < SERVICES; i++) {
-    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0, owner: '' })
+    const nobody = { stock: false, most: QUEUE_PAIRS, sources: [], owner: '' }
+    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0, ...nobody })
   }
   return services
-}
-
-/** What is to be published. */
-interface Publication {
-  readonly port: number
-  readonly region: Region | null
-  readonly form: number
-  /** 0: all that the region has. */
-  readonly rights: number
-  /** The datagram that asks for it; null: our own host. */
-  readonly packet: Packet | null
-}
-
-/**
- * Publishes the region on that port; FORM_NONE ends what the port publishes. Only who published it,
- * and our own host, may change or end it while its region is there. Connections that are open stay
- * as they are. Faults: REQUEST, PORT_TAKEN, NO_REGION, SERVICES_FULL.
- */
-export function publish(
-  state: BoardState & MemoryState & ConnectState,
-  publication: Publication,
-): Fault {
-  const { port, region, form, rights, packet } = publication
-  const { services } = state.connections
-  if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
-  const taken = services.find((service) => service.port === port)
-  if (taken !== undefined && !mayRepublish(state, taken, packet)) {
-    return isRepublished(taken, publication) ? PASS : PORT_TAKEN
-  }
-  if (form === FORM_NONE) {
-    if (taken !== undefined) taken.port = 0
-    return PASS
-  }
-  if (region === null) return NO_REGION
-  // What lies with another DPU is published by that one; what the host registered on demand is its
-  // own to tell of.
-  if (region.placement === PLACEMENT_RELAY || region.kind === KIND_ON_DEMAND) return REQUEST
-  if ((rights & ~region.rights) !== 0) return REQUEST
-  if (form === FORM_LIBRPMA && region.kind !== KIND_BYTES) return REQUEST
-  const service = taken ?? services.find(({ port: used }) => used === 0)
-  if (service === undefined) return SERVICES_FULL
-  service.port = port
-  service.regionId = region.id
-  service.form = form
-  service.rights = rights === 0 ? region.rights : rights
-  service.owner = publisherOf(state.bytes, packet)
-  return PASS
-}
-
-/** Asks it for what the port publishes already? Nothing changes, and the port stays whose it is. */
-function isRepublished(service: Service, { region, form, rights }: Publication): boolean {
-  if (region === null || service.regionId !== region.id || service.form !== form) return false
-  return service.rights === (rights === 0 ? region.rights : rights)
-}
-
-/** May who sent that packet say what the port publishes? */
-function mayRepublish(
-  state: BoardState & MemoryState,
-  service: Service,
-  packet: Packet | null,
-): boolean {
-  if (packet === null || regionOfService(state, service) === null) return true
-  return service.owner === publisherOf(state.bytes, packet)
-}
-
-/** The addresses, of Ethernet and of IP, that the packet came from; nothing for our own host. */
-function publisherOf(bytes: Uint8Array, packet: Packet | null): string {
-  if (packet === null) return ''
-  const isIpv4 = packet.ipVersion === 4
-  const station = packet.frameAt + ETH_SOURCE
-  const from = packet.ipAt + (isIpv4 ? IPV4_SOURCE : IPV6_SOURCE)
-  const length = isIpv4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES
-  const address = bytes.slice(from, from + length)
-  return `${bytes.slice(station, station + MAC_BYTES).join(':')} ${address.join('.')}`
 }
 
 /** The service of that id (wire-format 5.8), or null. Only ports of TCP's space are served. */

@@ -107,6 +107,7 @@ function blankConnection(place: number): Connection {
     guidHigh: 0,
     guidLow: 0,
     incarnation: 0,
+    port: 0,
     announced: 0,
     qp: null,
     reply: NO_REPLY,
@@ -131,6 +132,7 @@ function free(state: ConnectContext, connection: Connection): void {
   const { link } = connection
   connection.phase = PHASE_FREE
   connection.incarnation = 0
+  connection.port = 0
   connection.announced = 0
   connection.qp = null
   connection.link = null

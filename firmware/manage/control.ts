@@ -42,8 +42,9 @@ import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/proof.ts'
 import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
+import { publish } from '../connect/publish.ts'
 import { dismissSilent } from '../connect/room.ts'
-import { publish } from '../connect/services.ts'
+import { readSources } from '../connect/sources.ts'
 import { isFromPeer, isFromPlace, isLive } from '../connect/table.ts'
 import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
@@ -447,9 +448,15 @@ function publishRegion(call: Call): Fault {
   const port = u16(bytes, at + mad.PUBLISH_PORT)
   const form = bytes[at + mad.PUBLISH_FORM]!
   const rights = u32(bytes, at + mad.PUBLISH_RIGHTS)
+  const flags = bytes[at + mad.PUBLISH_FLAGS]!
+  const sources = readSources(bytes, at)
+  if (sources === null || flags > mad.PUBLISH_STOCK) return REQUEST
+  const stock = flags === mad.PUBLISH_STOCK
+  const connections = u16(bytes, at + mad.PUBLISH_CONNECTIONS)
   // Among admins none owns a port.
   const packet = call.session === null ? call.packet : null
-  const fault = publish(state, { port, region, form, rights, packet })
+  const who = { stock, connections, sources, packet }
+  const fault = publish(state, { port, region, form, rights, ...who })
   if (fault === PASS && region !== null) describeRegion(call, region)
   return fault
 }

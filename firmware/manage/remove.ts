@@ -25,6 +25,7 @@ import { BURST_FRAMES, LANES, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits
 import { refuseQueuePair } from '../burst/burst.ts'
 import type { GatherState } from '../burst/context.ts'
 import { type Commit, freeLane } from '../commit/commit.ts'
+import { withdrawRegion } from '../connect/publish.ts'
 import { commitNow } from '../engine/group.ts'
 import { closeBy } from '../engine/storage.ts'
 import { isPair, KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../medium/region.ts'
@@ -80,7 +81,7 @@ export function endRemoved(state: ManageContext): void {
 }
 
 function endRegion(state: ManageContext, region: Region): void {
-  const { commit, connections, hostWork } = state
+  const { commit, hostWork } = state
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
     if (qp === null || qp.state !== STATE_OPEN || !isInto(state, qp, region)) continue
@@ -93,9 +94,7 @@ function endRegion(state: ManageContext, region: Region): void {
   endWatchedRegion(state.batches.notices, region)
   endThrough(state, region)
   regionEnded(state, region, STATUS_ERROR)
-  for (const service of connections.services) {
-    if (service.regionId === region.id) service.port = 0
-  }
+  withdrawRegion(state, region)
   // Where the next start may find it, it finds its lanes, too.
   const isOver = !state.superblock.half
   for (let lane = 0; isOver && lane < LANES; lane++) endLane(commit, lane, region)

@@ -57,6 +57,8 @@ export interface Sessions {
   tags: number[]
   /** One more peer, as far as it was told; null if none is. */
   draft: PeerDraft | null
+  /** Regions of records that clients without sessions write: a bit for each place (grants.ts). */
+  stockRegions: number
   readonly places: (Session | null)[]
   readonly cookies: Cookies
   readonly refusals: Refusals

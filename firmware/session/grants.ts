@@ -6,6 +6,7 @@
  * - The bits follow the table: whenever another region gets a place, those of every queue pair are
  *   decided again. A key that was taken back there was another one.
  * - Of what a peer may not read it may change nothing.
+ * - Records that clients without sessions write no session writes (connect/publish.ts).
  * - The other end of a link has nothing of us: we ask, and it answers.
  * - Of an open card everybody has every region.
  */
@@ -36,6 +37,18 @@ export function grantAgain(
   }
 }
 
+/** Other clients write that region than before: those of peers are granted it again. */
+export function grantPeersAgain(
+  state: MemoryState & TransportState & SessionState,
+  index: number,
+): void {
+  const region = state.regions.places[index]!
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp !== null && qp.peer >= 0) grantRegion(state, qp, index, region)
+  }
+}
+
 /** A stock client of a card with peers has the region that its port publishes, and no other. */
 export function grantOne({ sessions }: SessionState, qp: QueuePair, region: Region): void {
   if (sessions.own === null) return
@@ -58,7 +71,8 @@ function grantRegion(
   const who = peer < 0 ? null : sessions.peers[peer]!
   const isHosts = peer === HOST_PEER && region !== null && region.kind === KIND_ON_DEMAND
   const reads = who === null ? isHosts : region !== null && mayRead(who, region.name)
-  const writes = reads && (who === null || mayWrite(who, region!.name))
+  const isStock = (sessions.stockRegions & bit) !== 0
+  const writes = reads && (who === null || (!isStock && mayWrite(who, region!.name)))
   qp.readable = reads ? qp.readable | bit : qp.readable & ~bit
   qp.writable = writes ? qp.writable | bit : qp.writable & ~bit
 }

@@ -17,10 +17,9 @@ import {
   SEAL_BROKEN,
 } from '../board/fault.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { IPV4_SOURCE } from '../wire/ipv4.ts'
-import { IPV6_ADDRESS_BYTES, IPV6_SOURCE } from '../wire/ipv6.ts'
+import { IPV6_ADDRESS_BYTES } from '../wire/ipv6.ts'
 import * as mad from '../wire/management.ts'
-import type { Packet } from '../wire/packet.ts'
+import { type Packet, readSource } from '../wire/packet.ts'
 import type { Refusals, SessionState } from './context.ts'
 
 /** What only those are refused by who may not. */
@@ -36,21 +35,14 @@ export function createRefusals(): Refusals {
 export function noteRefusal(
   { sessions, bytes, connections }: BoardState & SessionState,
   fault: Fault,
-  { ipVersion, ipAt }: Packet,
+  packet: Packet,
 ): void {
   if (!OF_STRANGERS.includes(fault)) return
   const { refusals } = sessions
   refusals.count += 1
   refusals.fault = fault
   refusals.atUs = connections.nowUs
-  const { source } = refusals
-  if (ipVersion === 6) {
-    for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) source[i] = bytes[ipAt + IPV6_SOURCE + i]!
-    return
-  }
-  // ::ffff:a.b.c.d (RFC 4291 2.5.5.2).
-  source.fill(0).fill(0xff, 10, 12)
-  for (let i = 0; i < 4; i++) source[12 + i] = bytes[ipAt + IPV4_SOURCE + i]!
+  readSource(refusals.source, bytes, packet)
 }
 
 /** Writes them into the body of STATUS at `to`, which is zeros. */

@@ -49,7 +49,16 @@ import { createSeal, openDatagram, PROLOGUE, sessionIdAt } from './sealed.ts'
 export function createSessions(primitives: Primitives): Sessions {
   const places: Sessions['places'] = new Array(SESSIONS).fill(null)
   const counted = { cookies: createCookies(), refusals: createRefusals() }
-  return { primitives, own: null, peers: [], tags: [], draft: null, places, ...counted }
+  return {
+    primitives,
+    own: null,
+    peers: [],
+    tags: [],
+    draft: null,
+    stockRegions: 0,
+    places,
+    ...counted,
+  }
 }
 
 /** At power-on: the keys of the card, and its peers, as the board states them. */

@@ -413,11 +413,23 @@ export const SETTLE_DISCARD = 1
 /*
  * PUBLISH (SET): offers a region on a port of RDMA-CM until the power goes; answered as OPEN.
  *
- *    0 name, 32 bytes    32 port u16    34 form u8    36 rights u32, 0 all that the region has
+ *    0 name, 32 bytes    32 port u16    34 form u8    35 flags u8: STOCK
+ *   36 rights u32, 0 all that the region has         40 connections at once u16, 0 any number
+ *   42 number of sources u8, 0 anybody, then four times from 44 on:
+ *      0 IPv6 address, or a mapped IPv4 one, 16 bytes    16 bits of it that count u8, up to 128
  */
 export const PUBLISH_PORT = 32
 export const PUBLISH_FORM = 34
+export const PUBLISH_FLAGS = 35
 export const PUBLISH_RIGHTS = 36
+export const PUBLISH_CONNECTIONS = 40
+export const PUBLISH_SOURCES = 42
+export const PUBLISH_FIRST_SOURCE = 44
+export const PUBLISH_SOURCE_BYTES = 20
+export const PUBLISH_SOURCE_PREFIX = 16
+export const PUBLISH_SOURCES_MAX = 4
+/** Flag: for clients that have no sessions, of a card with peers. */
+export const PUBLISH_STOCK = 1
 
 /** What a plain client is told in REP: nothing any more, librpma's descriptor, our block. */
 export const FORM_NONE = 0

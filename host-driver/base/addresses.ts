@@ -3,6 +3,7 @@
  * it for us. Over the UDP tunnel they mean nothing outside the frames.
  */
 
+import { isIP } from 'node:net'
 import type { Endpoint } from './wire.ts'
 
 /** The port of the emulated DPU. */
@@ -51,4 +52,26 @@ export function addressBytes(address: string, version: number): Uint8Array {
   return Uint8Array.from(
     [...first, ...zeros, ...last].flatMap((group) => [group >> 8, group & 255]),
   )
+}
+
+/** Addresses that agree in their first bits. */
+interface AddressRange {
+  /** 16 bytes; that of IPv4 is mapped (RFC 4291 2.5.5.2). */
+  readonly address: Uint8Array
+  /** Bits that count, up to 128. */
+  readonly prefix: number
+}
+
+/** Of an address, or of one with the number of its bits that count behind '/'; null of no such. */
+export function rangeOf(text: string): AddressRange | null {
+  const [host = '', bits, more] = text.split('/')
+  const version = host.includes('%') ? 0 : isIP(host)
+  if (version === 0 || more !== undefined) return null
+  const most = version === 4 ? 32 : 128
+  const counted = bits === undefined ? most : Number(bits)
+  if (bits !== undefined && (!/^\d{1,3}$/.test(bits) || counted > most)) return null
+  const address = new Uint8Array(16)
+  if (version === 4) address.fill(0xff, 10, 12)
+  address.set(addressBytes(host, version), version === 4 ? 12 : 0)
+  return { address, prefix: 128 - most + counted }
 }

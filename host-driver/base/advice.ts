@@ -69,6 +69,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   PEERS_FIXED:
     'See that the card may write its peers file, and that it still has an admin; or edit it there.',
   LAST_ADMIN: 'Add another admin first.',
+  STOCK_UNSAID:
+    'Say stock: true where clients without sessions may come, and from which addresses.',
   SERVICES_FULL: 'Withdraw a port that is no longer needed.',
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',

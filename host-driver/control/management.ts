@@ -37,7 +37,6 @@ import {
   integer,
   type Kinds,
   oneOf,
-  WORD,
 } from '../base/kinds.ts'
 import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 import { type Waiter, waiterOf } from '../base/waiter.ts'
@@ -54,6 +53,7 @@ import {
   readReportEntry,
 } from './part.ts'
 import { keyBody, type PeerRequest, peerBodies, readPeers } from './peers.ts'
+import { checkPublication, fillPublication, PORT, type Publication } from './publication.ts'
 import {
   type CacheRequest,
   cacheBody,
@@ -131,22 +131,6 @@ export interface BytesRequest {
   readonly placement?: RegionPlacement
 }
 
-/** A region that is offered on a port of RDMA-CM. */
-export interface Publication {
-  /** Name of the region. */
-  readonly name: string
-  /** 1 to 65535. */
-  readonly port: number
-  /**
-   * What a plain RoCEv2 client is told of the region: librpma's descriptor (default) or our
-   * capability block in the private data of REP, or an announcement by a SEND (P2-2). A client that
-   * shows a capability block gets ours.
-   */
-  readonly form?: 'librpma' | 'capability' | 'announced'
-  /** Access flags (wire-format 4) that connections get; all that the region has by default. */
-  readonly rights?: number
-}
-
 /** A region of another DPU, to be offered by this one. */
 export interface Attachment {
   /** What it is called here. */
@@ -158,14 +142,6 @@ export interface Attachment {
 
 /** Payload bytes that a packet may have at the most. */
 export const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096]
-
-const FORMS = {
-  librpma: mad.FORM_LIBRPMA,
-  capability: mad.FORM_CAPABILITY,
-  announced: mad.FORM_ANNOUNCED,
-}
-
-const PORT = integer(1, 65535)
 
 const REGION_KINDS: Kinds<RegionRequest> = {
   name: NEW_REGION_NAME,
@@ -182,13 +158,6 @@ const BYTES_KINDS: Kinds<BytesRequest> = {
   length: integer(1, Number.MAX_SAFE_INTEGER),
   writePersist: BOOLEAN,
   placement: oneOf(PLACEMENTS),
-}
-
-const PUBLICATION_KINDS: Kinds<Publication> = {
-  name: REGION_NAME,
-  port: PORT,
-  form: oneOf(Object.keys(FORMS)),
-  rights: WORD,
 }
 
 export const ATTACHMENT_KINDS: Kinds<Attachment> = {
@@ -340,17 +309,18 @@ export class Management {
 
   /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
   async publish(publication: Publication): Promise<RegionInfo> {
-    checkFields('a publication', publication, PUBLICATION_KINDS, ['name', 'port'])
-    const { name, port, form = 'librpma', rights = 0 } = publication
-    const body = onPort(namedBody(name, 0), port)
-    body[mad.PUBLISH_FORM] = FORMS[form]
-    putU32(body, mad.PUBLISH_RIGHTS, rights)
-    return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))
+    checkPublication(publication)
+    const body = namedBody(publication.name, 0)
+    fillPublication(body, publication)
+    const what = `publish '${publication.name}'`
+    return readRegionInfo(await this.set(what, mad.ATTRIBUTE_PUBLISH, body))
   }
 
-  /** Ends what the port offers; connections that are open stay. */
+  /** Ends what the port offers. Of an open card connections that are open stay. */
   async withdraw(port: number): Promise<void> {
-    const body = onPort(bodyOf(), port)
+    check('port', port, PORT)
+    const body = bodyOf()
+    putU16(body, mad.PUBLISH_PORT, port)
     await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, body)
   }
 
@@ -675,13 +645,6 @@ export class Management {
     const body = at + mad.MAD_BODY
     call.resolve(copyOf(bytes.subarray(body, body + mad.MAD_BODY_BYTES)))
   }
-}
-
-/** Of a publication, or without a name of its end. */
-function onPort(body: Uint8Array, port: number): Uint8Array {
-  check('port', port, PORT)
-  putU16(body, mad.PUBLISH_PORT, port)
-  return body
 }
 
 function namedBody(name: string, protectionDomain: number): Uint8Array {

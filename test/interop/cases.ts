@@ -28,6 +28,7 @@ export const PORTS = {
   readOnly: 7222,
   writeOnly: 7223,
   nothing: 7299,
+  others: 7224,
   stream: 7225,
   streamBytes: '1M',
   persisted: 7227,
@@ -196,16 +197,17 @@ export class Cases {
   }
 
   private async refusals(): Promise<Found> {
-    const { refusals, readOnly, writeOnly, nothing } = PORTS
+    const { refusals, readOnly, writeOnly, nothing, others } = PORTS
     const dpu = await connect(this.stage.address, PATIENT)
     const name = `port-${refusals}`
     try {
-      await dpu.publish({ name, port: readOnly, rights: REMOTE_READ })
-      await dpu.publish({ name, port: writeOnly, rights: REMOTE_WRITE })
+      await dpu.publish({ name, port: readOnly, rights: REMOTE_READ, stock: true })
+      await dpu.publish({ name, port: writeOnly, rights: REMOTE_WRITE, stock: true })
+      await dpu.publish({ name, port: others, stock: true, from: ['10.0.0.192/26'] })
     } finally {
       await dpu.close()
     }
-    const ports = [refusals, readOnly, writeOnly, nothing].join(' ')
+    const ports = [refusals, readOnly, writeOnly, nothing, others].join(' ')
     return stepsOf(await this.session.client(`verbs-client refusals ${IPV4} ${ports}`))
   }
 

@@ -62,7 +62,7 @@ async function offered<T>(
   const dpu = await connect(address, PATIENT)
   try {
     const { name, port } = PAIRS
-    await dpu.publish({ name, port, form: 'capability' })
+    await dpu.publish({ name, port, form: 'capability', stock: true })
     const region = await dpu.openRegion(name)
     const { rkey, id, key, copies, capacity } = region.info
     const hex = Buffer.from(key).toString('hex')

@@ -5,6 +5,8 @@
  * - The guest's kernel, its soft-RoCE module and the RDMA libraries are Debian's, unchanged, but
  *   for a second guest with the module mended (mended.ts); the firmware is `dist/firmware.js`, the
  *   emulated card is `perdure emulate` in a process of its own.
+ * - Both cards have peers: the clients of RDMA-CM have no sessions, and get what is published for
+ *   them; the host driver is the admin.
  * - Every client's time is limited. Whatever happens, the processes that were started are ended.
  * - Exit codes: 0 everything passed, 1 something failed, 2 a wrong command line, 3 it could not be
  *   run for want of something, a program or a mirror.
@@ -16,6 +18,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { writeKeyFile } from '../../boards/software/key-file.ts'
+import { createKeyPair } from '../../boards/software/keys.ts'
 import { Missing, NOT_HERE, Trouble } from '../../boards/tools/debian/programs.ts'
 import { hasHelped } from '../support/bench/bench-arguments.ts'
 import { Cases, casesOfMended, PORTS } from './cases.ts'
@@ -48,6 +52,14 @@ function say(line: string): void {
 /** What the files of both cards are called. */
 const NAMES = ['dpu', 'strict'] as const
 
+/** The admin of both cards, whose key the host driver and the command find by themselves. */
+function drawAdmin(work: string): void {
+  const key = join(work, 'admin.key')
+  rmSync(key, { force: true })
+  writeKeyFile(key, createKeyPair().secret)
+  process.env.PERDURE_KEY = key
+}
+
 /** The card under test, or with `strict` the one that refuses the FLUSH of Linux. */
 function startDpu(work: string, strict: boolean): DpuProcess {
   const name = NAMES[strict ? 1 : 0]
@@ -56,13 +68,13 @@ function startDpu(work: string, strict: boolean): DpuProcess {
   const cached = ['--publish', `${PORTS.streamBytes}@${PORTS.through},write-persist,through`]
   const ports = strict ? [PORTS.librpmaFlush] : PORTS.published
   // What an earlier run left there may be of another firmware.
-  for (const suffix of ['', '.condition']) {
-    rmSync(join(work, `${name}.nvdimm${suffix}`), { force: true })
+  for (const file of ['nvdimm', 'nvdimm.condition', 'key']) {
+    rmSync(join(work, `${name}.${file}`), { force: true })
   }
   return new DpuProcess(COMMAND, [
     ...[join(work, `${name}.nvdimm`), '--create', '--size', '16M', ...network],
     ...['--netdev', `unix:${join(work, name)}`, '--udp', '127.0.0.1:0'],
-    ...['--capture', join(work, `${name}.pcap`)],
+    ...['--capture', join(work, `${name}.pcap`), '--key', join(work, `${name}.key`)],
     ...ports.flatMap((port) => ['--publish', `${PORTS.bytes}@${port}`]),
     ...['--publish', `${PORTS.streamBytes}@${PORTS.stream}`],
     ...['--publish', `${LOSSES.bytes}@${LOSSES.port}`],
@@ -111,6 +123,7 @@ async function runCases(
   verbose: boolean,
   only: string,
 ): Promise<readonly Outcome[]> {
+  drawAdmin(work)
   const dpus = [startDpu(work, false), startDpu(work, true)] as const
   const seed = Number(process.env.SEED ?? randomInt(2 ** 32))
   say(`frames are lost by SEED=${seed}`)

@@ -432,7 +432,7 @@ export class Emulation {
       if (place !== null) {
         await dpu.provisionBytes({ name, length: bytes, writePersist, placement: place })
       }
-      if (place !== null || there.has(name)) await dpu.publish({ name, port })
+      if (place !== null || there.has(name)) await dpu.publish({ name, port, stock: true })
     }
   }
 

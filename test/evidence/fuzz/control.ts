@@ -230,6 +230,13 @@ export class Control {
     if (random.below(12) === 0) put(scratch, body + 4, 4, pair.peer)
     if (scratch[payloadAt + 17] !== mad.ATTRIBUTE_PUBLISH) return
     put(scratch, body + mad.PUBLISH_PORT, 2, dialogue.PORT + random.below(80))
+    if (random.below(4) === 0) scratch[body + mad.PUBLISH_FLAGS] = random.below(4)
+    if (random.below(8) === 0) put(scratch, body + mad.PUBLISH_CONNECTIONS, 2, random.below(4))
+    if (random.below(8) !== 0) return
+    scratch[body + mad.PUBLISH_SOURCES] = random.below(6)
+    const first = body + mad.PUBLISH_FIRST_SOURCE
+    scratch[first + 10] = scratch[first + 11] = 0xff
+    scratch[first + mad.PUBLISH_SOURCE_PREFIX] = random.below(140)
   }
 
   /** Ids of a connection: one of a few of ours, and one that the card has given. */

@@ -395,6 +395,11 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     remove(admin, ADMIN.public)
     return { card, asks: admin }
   },
+  STOCK_UNSAID: () => {
+    const { card, admin } = guests()
+    publish(admin)
+    return { card, asks: admin }
+  },
   COOKIE: () => {
     const { card, writer, admin } = guests()
     for (let i = 0; i < HANDSHAKES_UNPROVEN; i++) {

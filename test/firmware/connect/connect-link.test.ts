@@ -12,9 +12,9 @@ import { FRAME_OFFSET_BYTES, QUEUE_PAIRS } from '../../../firmware/board/limits.
 import { EVENT_CLOSED, EVENT_REJECTED, EVENT_TIMED_OUT } from '../../../firmware/connect/active.ts'
 import type { Link, Target } from '../../../firmware/connect/context.ts'
 import { closeLink, connectTo, takeForLink } from '../../../firmware/connect/initiate.ts'
+import { publish } from '../../../firmware/connect/publish.ts'
 import { RESOLUTION_FREE } from '../../../firmware/connect/resolve.ts'
 import { sendTo } from '../../../firmware/connect/send.ts'
-import { publish } from '../../../firmware/connect/services.ts'
 import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
 import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
@@ -94,7 +94,8 @@ class Core {
     expect(provision(this.state, { name, ...shape, ...place })).toBe(0)
     const region = this.state.regions.places[0]!
     const what = { port: PORT, region, form: FORM_CAPABILITY, rights: 0 }
-    expect(publish(this.state, { ...what, packet: null })).toBe(0)
+    const who = { stock: false, connections: 0, sources: [], packet: null }
+    expect(publish(this.state, { ...what, ...who })).toBe(0)
   }
 
   /** Takes one frame as a burst. */

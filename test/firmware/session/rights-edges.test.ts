@@ -1,19 +1,13 @@
 /**
  * Rights by region where something changes or is mixed (R1-S14): regions that come and go, copies
- * and members that name several regions, stock clients of a published port, starts.
+ * and members that name several regions, starts.
  */
 
 import { describe, expect, test } from 'vitest'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import { TYPE_CONNECTED } from '../../../firmware/host/queue-info.ts'
-import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
-import {
-  blankCapability,
-  readCapability,
-  writeCapability,
-} from '../../../firmware/wire/capability.ts'
-import * as wire from '../../../firmware/wire/cm.ts'
+import { u16, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {
   type BatchRecord,
@@ -26,19 +20,17 @@ import {
   dataOf,
   persistFrames,
   readFrame,
-  type Sent,
   TestCard,
-  type TestPeer,
   type TestRegion,
 } from '../../support/cards/test-card.ts'
 import { stationOf } from '../../support/queues/queue-calls.ts'
 import { QueueHost, readying } from '../../support/queues/queue-host.ts'
 import { BASE, fillMap, fillOnDemand, payloadOf, words } from '../../support/residency/on-demand.ts'
 import { associateFrame, sizeAnswers } from '../../support/residency/residency-asks.ts'
-import { closedCard, type Guests, guests, IDENTITY } from '../../support/sessions/closed-card.ts'
+import { persists, reads, removeRegion } from '../../support/sessions/asks.ts'
+import { closedCard, guests, IDENTITY } from '../../support/sessions/closed-card.ts'
 import { Guest } from '../../support/sessions/guest.ts'
 import { ADMIN, peer, WRITER } from '../../support/sessions/peers.ts'
-import { CLIENT, idsFrame, messagesOf, PORT, repOf, reqFrame } from '../../support/wire/cm.ts'
 import {
   carriedFrames,
   firstDifference,
@@ -54,36 +46,6 @@ const named =
   (body) =>
     body.set(Buffer.from(name), mad.REGION_NAME)
 
-/** Removes it; its place and its room are free then. */
-function remove(card: TestCard, admin: Guest, name: string): void {
-  admin.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, named(name))
-  do card.idle()
-  while (admin.status()[mad.PART_WORK] !== 0)
-}
-
-function publish(admin: Guest, name: string, form: number = mad.FORM_CAPABILITY, rights = 0): void {
-  admin.must(mad.METHOD_SET, mad.ATTRIBUTE_PUBLISH, (body) => {
-    named(name)(body)
-    putU16(body, mad.PUBLISH_PORT, PORT)
-    body[mad.PUBLISH_FORM] = form
-    putU32(body, mad.PUBLISH_RIGHTS, rights)
-  })
-}
-
-/** Does a READ of the region bring something? */
-function reads(
-  who: { serve(...frames: Uint8Array[]): Sent[] },
-  qp: TestPeer,
-  region: TestRegion,
-): boolean {
-  const sent = who.serve(readFrame(qp, region, region.baseHigh === 0 ? 1 : 0, 0, 16))
-  return sent.some(({ opcode }) => opcode >= 0x0d && opcode <= 0x10)
-}
-
-function persists(who: Guest, qp: TestPeer, region: TestRegion): number[] {
-  return ackStatuses(who.serve(...persistFrames(qp, region, 1, dataOf(64, 1))))
-}
-
 // ---- regions that come and go ------------------------------------------------------------------
 
 describe('a region in the place of another one', () => {
@@ -92,7 +54,7 @@ describe('a region in the place of another one', () => {
     const records = admin.openAsIs('records')
     const [one, two] = [writer.connect(), reader.connect()]
     expect(persists(writer, one, records)).toEqual([0])
-    remove(card, admin, 'records')
+    removeRegion(card, admin, 'records')
     const secret = admin.provision({ name: 'secret' })
     const places = state.regions.places.map((region) => region?.name)
     expect(places[0]).toBe('secret')
@@ -104,8 +66,8 @@ describe('a region in the place of another one', () => {
   test('R1-S14: is had by the queue pairs of who has a right to its name', () => {
     const { card, admin, writer, reader, other } = guests()
     const [one, two, three] = [writer.connect(), reader.connect(), other.connect()]
-    remove(card, admin, 'other')
-    remove(card, admin, 'records')
+    removeRegion(card, admin, 'other')
+    removeRegion(card, admin, 'records')
     admin.provision({ name: 'first' })
     const records = admin.provision({ name: 'records' })
     expect(persists(writer, one, records)).toEqual([0])
@@ -116,7 +78,7 @@ describe('a region in the place of another one', () => {
   test('R1-S14: has a right to be written by nobody who may only read it', () => {
     const { card, admin, reader } = guests()
     const qp = reader.connect()
-    remove(card, admin, 'bytes')
+    removeRegion(card, admin, 'bytes')
     const area = { kind: mad.KIND_BYTES, length: 8192 }
     const bytes = admin.provision({ name: 'bytes', ...area })
     const before = card.nvdimm.live.slice()
@@ -130,7 +92,7 @@ describe('a region in the place of another one', () => {
     const qp = writer.connect()
     const before = admin.openAsIs('bytes')
     writer.serve(...sendFrames(qp, dataOf(8, 1), { invalidate: before.rkey }))
-    remove(card, admin, 'bytes')
+    removeRegion(card, admin, 'bytes')
     const bytes = admin.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 8192 })
     expect(reads(writer, qp, bytes)).toBe(true)
   })
@@ -143,7 +105,7 @@ describe('a region in the place of another one', () => {
       return sizeAnswers(reader.serve(associateFrame(qp, range))).length
     }
     expect(ask(admin.openAsIs('bytes'))).toBe(1)
-    remove(card, admin, 'bytes')
+    removeRegion(card, admin, 'bytes')
     const secret = admin.provision({ name: 'secret', kind: mad.KIND_BYTES, length: 8192 })
     expect(ask(secret)).toBe(0)
   })
@@ -201,7 +163,7 @@ test('R1-S14: REPORT tells a peer of regions that he may read, an admin of those
   const [records, others] = losses
   expect(told(admin)).toEqual(losses)
   expect([told(writer), told(reader), told(other)]).toEqual([[records], [records], [others]])
-  remove(card, admin, 'records')
+  removeRegion(card, admin, 'records')
   expect(told(admin)).toEqual(losses)
   expect([told(writer), told(reader), told(other)]).toEqual([[], [], [others]])
 })
@@ -279,97 +241,6 @@ describe('a request that names several regions', () => {
     const qp = look.connect()
     const data = kind === 0 ? look.read(qp, other, 1, 0, 64) : look.read(qp, foreign, 0, 0, 64)
     expect(data === null || data.every((byte) => byte === 0)).toBe(true)
-  })
-})
-
-// ---- stock clients -----------------------------------------------------------------------------
-
-/** A stock client of the published port, with that capability block if there is one. */
-function stock(
-  card: TestCard,
-  block: Partial<ReturnType<typeof blankCapability>> | null = null,
-  n = 1,
-): { qp: TestPeer; told: ReturnType<typeof blankCapability>; rejected: boolean } {
-  const client = { ...CLIENT, localId: 0x5100 + n, qpn: 0x700 + n, transaction: 0x3000 + n }
-  const privateData = new Uint8Array(wire.PRIVATE_BYTES_REQ)
-  if (block !== null)
-    writeCapability(privateData, wire.IP_CM_USER, {
-      ...blankCapability(),
-      features: 0x3f,
-      ...block,
-    })
-  const sent = card.serve(reqFrame(client, { privateData }))
-  const rejected = messagesOf(sent).some(({ attribute }) => attribute === wire.CM_REJ)
-  const told = blankCapability()
-  if (rejected)
-    return { qp: { number: 0, peer: 0, mtu: 1024, psn: 0, operation: 0 }, told, rejected }
-  const rep = repOf(sent)
-  readCapability(told, rep.privateData, 0, rep.privateData.length)
-  card.serve(idsFrame(client, wire.CM_RTU, rep.localId))
-  const qp = { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
-  return { qp, told, rejected }
-}
-
-describe('a stock client', () => {
-  test('R1-S14: has the region that its port publishes, with the rights of it, no other', () => {
-    const { card, admin } = guests()
-    const regions = ['records', 'other', 'bytes', 'other bytes'].map((name) => admin.openAsIs(name))
-    publish(admin, 'bytes')
-    const has = regions.map((region, i) => reads(card, stock(card, null, i).qp, region))
-    expect(has).toEqual([false, false, true, false])
-  })
-
-  test('R1-S14: loses it with the region, and has not what comes in its place', () => {
-    const { card, admin, state } = guests()
-    publish(admin, 'bytes')
-    const { qp } = stock(card)
-    const before = admin.openAsIs('bytes')
-    const place = state.regions.places.findIndex((region) => region?.name === 'bytes')
-    remove(card, admin, 'bytes')
-    for (const name of ['bytes', 'secret']) {
-      const region = admin.provision({ name, kind: mad.KIND_BYTES, length: 8192 })
-      if (name === 'bytes') expect(state.regions.places[place]?.name).toBe('bytes')
-      expect(reads(card, stock(card, null, 9).qp, before)).toBe(false)
-      expect(reads(card, qp, region)).toBe(false)
-      if (name === 'bytes') remove(card, admin, 'bytes')
-    }
-  })
-
-  test('R1-S14: keeps its own, and gets no other, when the port is pointed elsewhere', () => {
-    const { card, admin } = guests()
-    const [bytes, others] = [admin.openAsIs('bytes'), admin.openAsIs('other bytes')]
-    publish(admin, 'bytes')
-    const [one, two] = [stock(card, null, 1).qp, stock(card, null, 2).qp]
-    publish(admin, 'other bytes')
-    expect(reads(card, one, others)).toBe(false)
-    expect(reads(card, two, bytes)).toBe(true)
-    const newer = [stock(card, null, 3).qp, stock(card, null, 4).qp]
-    expect(newer.map((qp, i) => reads(card, qp, [bytes, others][i]!))).toEqual([false, true])
-  })
-
-  test('R1-S14: is no client of a peer, whose operations it could name', () => {
-    const { card, admin, writer }: Guests = guests()
-    publish(admin, 'records')
-    const records = admin.openAsIs('records')
-    const victim = writer.connect(4096, 0, 7)
-    expect(persists(writer, victim, records)).toEqual([0])
-    // Eve knows the peer's public key, and which operation is the next.
-    const eve = stock(card, { clientHigh: writer.tag, clientLow: 7 })
-    expect(eve.rejected).toBe(true)
-    const operation = victim.operation + 1
-    card.serve(...persistFrames(eve.qp, records, 3, dataOf(64, 9), { operation }))
-    const data = dataOf(64, 2)
-    expect(ackStatuses(writer.serve(...persistFrames(victim, records, 2, data)))).toEqual([0])
-    expect(writer.read(victim, records, 2, 0, 64)).toEqual(data)
-  })
-
-  test('R1-S14: of a card with peers keeps a client of its own', () => {
-    const { card, admin } = guests()
-    publish(admin, 'records')
-    const records = admin.openAsIs('records')
-    const { qp, rejected } = stock(card, { clientHigh: 5, clientLow: 7 })
-    expect(rejected).toBe(false)
-    expect(ackStatuses(card.serve(...persistFrames(qp, records, 3, dataOf(64, 9))))).toEqual([0])
   })
 })
 

@@ -263,6 +263,7 @@ describe('calls about a region', () => {
         named(name)(body)
         putU16(body, mad.PUBLISH_PORT, 7204)
         body[mad.PUBLISH_FORM] = mad.FORM_CAPABILITY
+        body[mad.PUBLISH_FLAGS] = mad.PUBLISH_STOCK
       }).fault
     expect(publish(admin, 'bytes')).toBe('PASS')
     expect(publish(writer, 'records')).toBe('FORBIDDEN')

@@ -3,7 +3,7 @@
  * examples. It uses rdma-core and nothing else.
  *
  *   verbs-client operations ADDRESS PORT FROM             every operation, from that offset on
- *   verbs-client refusals ADDRESS PORT READ_PORT WRITE_PORT FREE_PORT
+ *   verbs-client refusals ADDRESS PORT READ_PORT WRITE_PORT FREE_PORT OTHERS_PORT
  *                                                         every refusal
  *   verbs-client losses ADDRESS PORT FROM ROUNDS requests|answers|both
  *                                                         rounds while frames of these are lost
@@ -154,7 +154,7 @@ int main(int count, char **arguments)
 
 	if (strcmp(mode, "operations") == 0 && count == 5)
 		try_operations(arguments[2], arguments[3], strtoull(arguments[4], NULL, 0));
-	else if (strcmp(mode, "refusals") == 0 && count == 7)
+	else if (strcmp(mode, "refusals") == 0 && count == 8)
 		try_refusals(arguments[2], (const char *const *)arguments + 3);
 	else if (strcmp(mode, "losses") == 0 && count == 7)
 		try_losses(arguments[2], arguments[3], strtoull(arguments[4], NULL, 0),

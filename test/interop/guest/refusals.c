@@ -13,8 +13,9 @@
 #define ACCESS IBV_WC_REM_ACCESS_ERR
 #define INVALID IBV_WC_REM_INV_REQ_ERR
 
-/* InvalidServiceID of a REJ (IBTA 12.6.7.2). */
+/* InvalidServiceID of a REJ, and ConsumerReject (IBTA 12.6.7.2). */
 #define NOTHING_THERE 8
+#define OF_THE_CARD 28
 
 /* Why a request is refused. */
 enum reason {
@@ -129,7 +130,8 @@ static void try_invalidated(const char *address, const char *port)
 	endpoint_close(&endpoint);
 }
 
-static void try_free_port(const char *address, const char *port)
+static void try_closed_port(const char *address, const char *port, int expected,
+			    const char *what)
 {
 	struct endpoint endpoint;
 	char why[200];
@@ -137,9 +139,8 @@ static void try_free_port(const char *address, const char *port)
 	const char *failed = endpoint_open(&endpoint, address, port, &reason);
 
 	snprintf(why, sizeof(why), "%s, reason %d, not %d", failed == NULL ? "connected" : failed,
-		 reason, NOTHING_THERE);
-	step(failed != NULL && reason == NOTHING_THERE ? NULL : why,
-	     "rejected: a port where nothing is published");
+		 reason, expected);
+	step(failed != NULL && reason == expected ? NULL : why, what);
 	endpoint_close(&endpoint);
 }
 
@@ -160,7 +161,10 @@ static void try_zero_lengths(const char *address, const char *port)
 
 void try_refusals(const char *address, const char *const *ports)
 {
-	try_free_port(address, ports[NOTHING]);
+	try_closed_port(address, ports[NOTHING], NOTHING_THERE,
+			"rejected: a port where nothing is published");
+	try_closed_port(address, ports[FOR_OTHERS], OF_THE_CARD,
+			"rejected: a port that is for other addresses");
 	for (uint32_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
 		try_refusal(address, ports, &refusals[i]);
 	try_invalidated(address, ports[ALL_RIGHTS]);

@@ -34,7 +34,7 @@ bool open_for(struct endpoint *endpoint, const char *address, const char *port, 
 void try_operations(const char *address, const char *port, uint64_t from);
 
 /* The ports that refusals are tried at, by what they publish. */
-enum port { ALL_RIGHTS, READ_ONLY, WRITE_ONLY, NOTHING };
+enum port { ALL_RIGHTS, READ_ONLY, WRITE_ONLY, NOTHING, FOR_OTHERS };
 
 /* Every refusal, at these four ports. */
 void try_refusals(const char *address, const char *const *ports);

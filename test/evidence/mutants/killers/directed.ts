@@ -14,6 +14,7 @@ import { SESSIONS } from '../plays/sessions.ts'
 import { SETTLED } from '../plays/settle.ts'
 import { SICK } from '../plays/sick.ts'
 import { STARTS } from '../plays/starts.ts'
+import { STOCK } from '../plays/stock.ts'
 import { STRANGERS } from '../plays/strangers.ts'
 import { TABLE_PLAYS } from '../plays/table.ts'
 
@@ -33,6 +34,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...SETTLED,
   ...STRANGERS,
   ...SESSIONS,
+  ...STOCK,
   ...PEERS,
 }
 

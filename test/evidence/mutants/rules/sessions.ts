@@ -9,6 +9,7 @@ const PEERS = 'firmware/session/peers.ts'
 const CHANGES = 'firmware/manage/peers.ts'
 const SEALED = 'firmware/session/sealed.ts'
 const COOKIES = 'firmware/session/cookies.ts'
+const PUBLISH = 'firmware/connect/publish.ts'
 const GRANTS = 'firmware/session/grants.ts'
 const LOCATE = 'firmware/engine/locate.ts'
 
@@ -240,7 +241,58 @@ const CHANGING: readonly Mutant[] = [
   },
 ]
 
+const STOCK: readonly Mutant[] = [
+  {
+    id: 'stock-unsaid',
+    rule: 'R1-S14: clients without sessions come where that is said',
+    file: PUBLISH,
+    find: 'return hasPeers(state) && !stock ? STOCK_UNSAID : PASS',
+    replace: 'return PASS',
+    killer: directed('ports for clients without sessions'),
+  },
+  {
+    id: 'from-anywhere',
+    rule: 'R1-S14: to a port connects who is named',
+    file: 'firmware/connect/judge.ts',
+    find: 'if (!isFromSources(state, packet, service.sources))',
+    replace: 'if (service.sources.length > 99)',
+    killer: directed('ports for clients without sessions'),
+  },
+  {
+    id: 'any-number',
+    rule: 'R1-S14: a port has as many connections as was said',
+    file: 'firmware/connect/room.ts',
+    find: 'if (connections.length < most) return true',
+    replace: 'return true',
+    killer: directed('ports for clients without sessions'),
+  },
+  {
+    id: 'both-write',
+    rule: 'R1-S14: no session writes the records that clients without sessions write',
+    file: GRANTS,
+    find: '(!isStock && mayWrite',
+    replace: '(mayWrite',
+    killer: directed('records of clients without sessions'),
+  },
+  {
+    id: 'stays-behind-its-port',
+    rule: 'R1-S14: with a port its connections end',
+    file: PUBLISH,
+    find: '  dismissAll(state, port)\n',
+    replace: '',
+    killer: directed('records of clients without sessions'),
+  },
+  {
+    id: 'forgotten-by-crowds',
+    rule: 'R1-S14: nobody has the clients of others forgotten by calling himself by many ids',
+    file: 'firmware/commit/operations.ts',
+    find: 'o.owners.length === 0 ? oldest : longestUnused(o, greatestOwner(o))',
+    replace: 'oldest',
+    killer: directed('clients of nobody'),
+  },
+]
+
 export const SESSION_RULES: readonly Mutant[] = [
   ...[...CALLS, ...FLOODS, ...DATA, ...ATTACKED],
-  ...CHANGING,
+  ...[...CHANGING, ...STOCK],
 ]

@@ -3,7 +3,7 @@
 import { directed, type Mutant } from '../mutant.ts'
 
 const CONTROL = 'firmware/manage/control.ts'
-const SERVICES = 'firmware/connect/services.ts'
+const PUBLISH = 'firmware/connect/publish.ts'
 const TABLE = 'firmware/connect/table.ts'
 const RANDOM = 'firmware/board/random.ts'
 const NUMBER = 'firmware/transport/queue-pair-number.ts'
@@ -52,7 +52,7 @@ const TOLD: readonly Mutant[] = [
   {
     id: 'port-of-anybody',
     rule: 'R1-S4: a port is left to who has published it',
-    file: SERVICES,
+    file: PUBLISH,
     find: 'return service.owner === publisherOf(state.bytes, packet)',
     replace: "return service.owner !== ''",
     killer: directed('ports and strangers'),

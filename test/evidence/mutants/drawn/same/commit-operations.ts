@@ -179,7 +179,7 @@ export const COMMIT_OPERATIONS: readonly Equivalent[] = [
     because: 'the search below finds place 0 first, and a client has one place',
   },
   {
-    at: 'commit/operations.ts freePlace',
+    at: 'commit/operations.ts longestUnused',
     line: 'for (let c = 0; c < CLIENTS; c++) {',
     mutant: 'for (let c = 0; c <= CLIENTS; c++) {',
     because:
