@@ -8,7 +8,8 @@
 import type { BoardState } from '../board/context.ts'
 import { IPV6_ADDRESS_BYTES } from '../wire/ipv6.ts'
 import * as mad from '../wire/management.ts'
-import { type Packet, readSource } from '../wire/packet.ts'
+import type { Packet } from '../wire/packet.ts'
+import { readSource } from '../wire/source.ts'
 import type { Source } from './context.ts'
 
 /** What PUBLISH says of them, its body at `at`; null if that is nothing. */

@@ -19,7 +19,8 @@ import {
 import { putU32 } from '../wire/bytes.ts'
 import { IPV6_ADDRESS_BYTES } from '../wire/ipv6.ts'
 import * as mad from '../wire/management.ts'
-import { type Packet, readSource } from '../wire/packet.ts'
+import type { Packet } from '../wire/packet.ts'
+import { readSource } from '../wire/source.ts'
 import type { Refusals, SessionState } from './context.ts'
 
 /** What only those are refused by who may not. */

@@ -51,7 +51,6 @@ import {
 } from './ethernet.ts'
 import { ICRC_BYTES } from './icrc.ts'
 import {
-  IPV4_ADDRESS_BYTES,
   IPV4_BYTES,
   IPV4_FRAGMENT,
   IPV4_NO_STATION,
@@ -62,7 +61,6 @@ import {
   IPV4_VERSION_5_WORDS,
 } from './ipv4.ts'
 import {
-  IPV6_ADDRESS_BYTES,
   IPV6_BYTES,
   IPV6_GROUP,
   IPV6_NEXT_HEADER,
@@ -236,18 +234,6 @@ function checkTransport(into: Packet, bytes: Uint8Array): Fault {
   into.payloadAt = payloadAt
   into.payloadLength = end - padBytes - payloadAt
   return PASS
-}
-
-/** Reads the address that the packet came from, as IPv6 has it: 16 bytes, that of IPv4 mapped. */
-export function readSource(into: Uint8Array, bytes: Uint8Array, packet: Packet): void {
-  const { ipVersion, ipAt } = packet
-  if (ipVersion === 6) {
-    for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) into[i] = bytes[ipAt + IPV6_SOURCE + i]!
-    return
-  }
-  // ::ffff:a.b.c.d (RFC 4291 2.5.5.2).
-  into.fill(0).fill(0xff, 10, 12)
-  for (let i = 0; i < IPV4_ADDRESS_BYTES; i++) into[12 + i] = bytes[ipAt + IPV4_SOURCE + i]!
 }
 
 /**

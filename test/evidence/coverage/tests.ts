@@ -45,8 +45,8 @@ const OF_FIRMWARE = `
   region-names-refused regions relay relay-link requester requester-doubt requester-edges
   requester-kinds residency-blocks residency-queues residency-responder responder rights
   rights-edges sealed-calls send send-depth session-table settle slow-peers starts-taken-back
-  strangers-calls strangers-places superblock superblock-decay superblock-lost
-  superblock-refused superblock-upgrade tagged-pairs verbs-devices volatile which-copy wire
+  stock-clients strangers-calls strangers-places superblock superblock-decay
+  superblock-lost superblock-refused superblock-upgrade tagged-pairs verbs-devices volatile which-copy wire
   wire-hostile wire-print write-back write-persist-region
 `
 

@@ -359,6 +359,66 @@ describe('the table', () => {
     expect(operations.forgetful).toBe(true)
   })
 
+  describe('R1-S14: where peers have clients', () => {
+    const PEERS = [7, 0x9000_0000]
+    /** A full table: three places of the first peer, one of the other, one of nobody. */
+    const full = (): ReturnType<typeof core>['operations'] => {
+      const { operations } = core()
+      operations.owners = PEERS
+      onlyPlaces(operations, 5)
+      for (const high of [PEERS[1]!, 5, ...Array(3).fill(PEERS[0])]) serve(operations, high)
+      return operations
+    }
+    let low = 0
+    const serve = (operations: ReturnType<typeof full>, high: number): number => {
+      low += 1
+      return takeClient(operations, NO_CLIENT, high, low)
+    }
+    /** So many records of the client that was served last. */
+    const pass = (operations: ReturnType<typeof full>, count: number, high: number): void => {
+      const last = low
+      for (let i = 0; i < count; i++) takeClient(operations, NO_CLIENT, high, last)
+    }
+
+    test.each([5, ...PEERS])('one of the owner who has most makes way for %i', (high) => {
+      const operations = full()
+      pass(operations, BURST_FRAMES, PEERS[0]!)
+      // Of the first peer the one that was served the longest ago, not that of the other.
+      expect(serve(operations, high)).toBe(2)
+    })
+
+    test('of several who have as many the first of the table', () => {
+      const operations = full()
+      pass(operations, BURST_FRAMES, PEERS[0]!)
+      expect(serve(operations, 5)).toBe(2)
+      pass(operations, BURST_FRAMES, 5)
+      // Two places each of the first peer and of nobody, and one of the other.
+      expect(serve(operations, 5)).toBe(1)
+    })
+
+    test('nobody of the last 32 records does, and then the one of all who may', () => {
+      const operations = full()
+      for (const place of [2, 3, 4]) operations.used[place] = operations.uses
+      operations.uses += BURST_FRAMES - 1
+      expect(serve(operations, 5)).toBe(0)
+    })
+
+    test('nobody does where all are of the last 32 records', () => {
+      const operations = full()
+      expect(serve(operations, 5)).toBe(NO_CLIENT)
+      expect(operations.forgetful).toBe(false)
+    })
+
+    test('a free place is taken first', () => {
+      const operations = full()
+      pass(operations, BURST_FRAMES, PEERS[0]!)
+      blankLine(operations.words, imageOf(4), 0, 0)
+      operations.used[4] = 0
+      expect(serve(operations, 5)).toBe(4)
+      expect(operations.forgetful).toBe(false)
+    })
+  })
+
   test('D-6: what is durable without a gap may end below a turn of the low word', () => {
     const { operations } = core()
     const client = takeClient(operations, NO_CLIENT, 0, 7)
