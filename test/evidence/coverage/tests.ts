@@ -44,10 +44,11 @@ const OF_FIRMWARE = `
   queues-trust read recovery refusals refused-before refused-commands region-job region-name
   region-names-refused regions relay relay-link requester requester-doubt requester-edges
   requester-kinds residency-blocks residency-queues residency-responder responder rights
-  rights-edges sealed-calls send send-depth session-table settle slow-peers starts-taken-back
-  stock-clients strangers-calls strangers-places superblock superblock-decay
-  superblock-lost superblock-refused superblock-upgrade tagged-pairs verbs-devices volatile which-copy wire
-  wire-hostile wire-print write-back write-persist-region
+  rights-edges sealed-calls send send-depth session-table settle slow-peers
+  starts-taken-back stock-clients strangers-calls strangers-places superblock
+  superblock-decay superblock-lost superblock-refused superblock-upgrade tagged-pairs
+  verbs-devices volatile which-copy wire wire-hostile wire-print write-back
+  write-persist-region
 `
 
 /** Their cards live long: behind all others few branches are left for their long tapes. */

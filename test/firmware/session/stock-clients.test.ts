@@ -1,6 +1,6 @@
 /**
- * Clients of RDMA-CM at a card with peers (R1-S14): they have no sessions and no tags, so whoever is
- * on their path may do what they may. What they get is what an admin has published for them by
+ * Clients of RDMA-CM at a card with peers (R1-S14): they have no sessions and no tags, so whoever
+ * is on their path may do what they may. What they get is what an admin has published for them by
  * name, to whom that says, and as many as that says; and it is nothing of a session's.
  */
 
