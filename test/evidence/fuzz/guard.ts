@@ -63,6 +63,11 @@ const KIND_RECORDS = 0
 const ETHERTYPE_IPV4 = 0x0800
 const ETHERTYPE_VLAN = 0x8100
 
+/** Flags of a WRITE_PERSIST: where by slot, or with all copies; else it has an address. */
+const BY_SLOT_OR_CARRIED = 0x30
+/** Flag of a region of bytes that takes these. */
+const WRITE_PERSIST_REGION = 2
+
 /** Upper word of every address in plain bytes. */
 const BYTES_HIGH = 1
 
@@ -71,6 +76,8 @@ const NAMES_NOTHING = 0
 const NAMES_RANGE = 1
 const NAMES_WORD = 2
 const NAMES_RECORD = 3
+/** A range of bytes that is durable when it is acknowledged. */
+const NAMES_PERSISTED = 4
 const NAMES: Uint8Array = new Uint8Array(256)
 for (const opcode of [0x06, 0x0a, 0x0b]) NAMES[opcode] = NAMES_RANGE
 for (const opcode of [0x13, 0x14, 0x1d]) NAMES[opcode] = NAMES_WORD
@@ -114,7 +121,8 @@ export class Authority {
     const high = big32(bytes, bth + 12)
     const low = big32(bytes, bth + 16)
     const length = names === NAMES_WORD ? 8 : big32(bytes, bth + 24)
-    this.grant(area, names, high, low, length)
+    const hasAddress = names === NAMES_RECORD && (bytes[bth + 29]! & BY_SLOT_OR_CARRIED) === 0
+    this.grant(area, hasAddress ? NAMES_PERSISTED : names, high, low, length)
   }
 
   private grant(area: Area, names: number, high: number, low: number, length: number): void {
@@ -127,6 +135,7 @@ export class Authority {
       return
     }
     if (names === NAMES_RECORD || high !== BYTES_HIGH) return
+    if (names === NAMES_PERSISTED && (layout.flags & WRITE_PERSIST_REGION) === 0) return
     if (length > layout.areaBytes || low > layout.areaBytes - length || length === 0) return
     this.part.open(layout.at + low, length)
   }

@@ -94,6 +94,9 @@ function stepsOf(target: Target, seed: number, inputs: number): Step[] {
   return script
 }
 
+/** Characters of an argument that every system takes; one of Linux has 128 KiB at the most. */
+const ARGUMENT_CHARS = 100_000
+
 /** What these do is not all of it a step; what is said of them is how many inputs it takes. */
 const UNSCRIPTED: readonly Target[] = ['work', 'media']
 
@@ -117,7 +120,9 @@ function replayOf(target: Target, seed: number, inputs: number): string {
     return playSteps(target, seed, some).world.complaint !== ''
   }
   if (!fails(steps)) return `${target}/${seed}/${inputs}`
-  return `${target}/${seed}/${scriptText(shrunk(steps, fails))}`
+  const text = scriptText(shrunk(steps, fails))
+  if (text.length > ARGUMENT_CHARS) return `${target}/${seed}/${fewestInputs(target, seed, inputs)}`
+  return `${target}/${seed}/${text}`
 }
 
 /** Plays so many inputs of a target into a ledger. */

@@ -84,6 +84,9 @@ export function scriptOf(text: string): Step[] {
   return lines === '' ? [] : lines.split('\n').map(stepOf)
 }
 
+/** Steps of the shortest ending that is tried alone. */
+const ENDING = 64
+
 /**
  * The shortest list that delta debugging finds in which `fails` still holds, while no more than so
  * many elements are tried in all (Zeller and Hildebrandt 2002).
@@ -95,6 +98,14 @@ export function shrunk<T>(
 ): readonly T[] {
   let left = all
   let tried = 0
+  // What came long before matters seldom, and most of a long script is that.
+  for (let size = ENDING; size < all.length; size *= 2) {
+    const ending = all.slice(-size)
+    tried += size
+    if (!fails(ending)) continue
+    left = ending
+    break
+  }
   for (let size = Math.ceil(left.length / 2); size >= 1; size = Math.floor(size / 2)) {
     for (let at = 0; at < left.length && tried < triedMax; ) {
       const rest = [...left.slice(0, at), ...left.slice(at + size)]

@@ -6,7 +6,10 @@
 
 import { describe, expect, test } from 'vitest'
 import { FENCE, SKIP } from '../../../firmware/board/hal.ts'
+import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
+import type { TestRegion } from '../../support/cards/test-card.ts'
 import { THOROUGH } from '../../support/run/thorough.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import { SEEDS } from '../fuzz/corpus.ts'
 import { Ledger } from '../fuzz/ledger.ts'
 import { type Episode, fuzzOnce, openEpisode, TARGETS } from '../fuzz/play.ts'
@@ -59,6 +62,29 @@ describe('the judges notice', () => {
     const { areas } = episode.arena.world.authority
     for (const [rkey, { layout }] of areas) if (layout.name === 'bytes') areas.delete(rkey)
     expect(complaintOf(episode, 20_000)).toMatch(/which nobody was given/)
+  })
+
+  test('bytes that are stored by WRITE_PERSIST, unless that names them by their address', () => {
+    const stored = (region: TestRegion, flags: object): { complaint: string; first: number } => {
+      const { arena } = openEpisode('packets', 4)
+      const { number, psn } = arena.pairs[0]!
+      const frame = frameOf({
+        bth: { opcode: WRITE_PERSIST_ONLY, destQp: number, psn, ackRequest: true },
+        reth: { vaHigh: region.baseHigh, vaLow: 0, rkey: region.rkey, length: 64 },
+        pweth: { wait: 1, wantsAck: true, operationLow: 7, ...flags },
+        payload: new Uint8Array(64).fill(0x5a),
+      })
+      for (const kind of ['serve', 'rest'] as const) {
+        if (kind === 'serve') arena.apply({ kind: 'frame', bytes: frame })
+        arena.apply({ kind })
+      }
+      const { part, authority, complaint } = arena.world
+      return { complaint, first: part.live[authority.areas.get(region.rkey)!.layout.at]! }
+    }
+    const { durable, bytes } = openEpisode('packets', 4).arena.regions
+    expect(stored(durable, {})).toEqual({ complaint: '', first: 0x5a })
+    expect(stored(durable, { slotAddressed: true })).toEqual({ complaint: '', first: 0 })
+    expect(stored(bytes, {})).toEqual({ complaint: '', first: 0 })
   })
 
   test('a command of no sense', () => {
@@ -124,6 +150,12 @@ describe('a violation', () => {
     const all = Array.from({ length: 1000 }, (_, i) => i)
     const fails = (some: readonly number[]): boolean => some.includes(17) && some.includes(801)
     expect(shrunk(all, fails)).toEqual([17, 801])
+  })
+
+  test('is made short at once where its end alone does it, however long it is', () => {
+    const all = Array.from({ length: 100_000 }, (_, i) => i)
+    const fails = (some: readonly number[]): boolean => some.includes(99_900)
+    expect(shrunk(all, fails)).toEqual([99_900])
   })
 })
 
