@@ -26,6 +26,9 @@
  *   that make its own lines durable.
  * - The line that is written first is never the one that alone is whole: a start writes the line
  *   that is not whole, or behind, once more, and idle time looks at both (`scrubLines`).
+ * - A record that a start finds lost, as the medium took what a cut had left of it, may have been
+ *   acknowledged. So the table tells then that its operation may have been forgotten: whoever has
+ *   it executed again would bring back what somebody has given up, or written over, since.
  * - A record of which the medium refuses copy B may be in the first line. If it cannot be settled,
  *   its lane stays and its region takes no writes; the table is told that it is not known, and so
  *   is that of the next start.
@@ -569,6 +572,18 @@ export function forgetOperation(o: Operations, named: Named): void {
 export function forgetDurably(o: Operations, list: CommandList, named: Named): number {
   const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
   if (!isDurable(o, client, named.operationHigh, named.operationLow)) return 0
+  forgetOperation(o, named)
+  return writeImages(o, list)
+}
+
+/**
+ * As `forgetDurably`, of a record that may have been acknowledged and is lost: from then on it may
+ * have been forgotten, as all of its client that is not recorded.
+ */
+export function doubtDurably(o: Operations, list: CommandList, named: Named): number {
+  const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
+  if (!isDurable(o, client, named.operationHigh, named.operationLow)) return 0
+  forgetBefore(o.words, imageOf(client))
   forgetOperation(o, named)
   return writeImages(o, list)
 }

@@ -73,6 +73,7 @@ import { closedBy } from './closed.ts'
 import { endPending, heldIntent, holdLane, laneAddress, leavePending } from './commit.ts'
 import { type Examination, examineCopies } from './examine.ts'
 import {
+  doubtDurably,
   forgetDurably,
   forgetOperation,
   type Operations,
@@ -303,7 +304,10 @@ export function settleAgain(
   return outcome
 }
 
-/** Judges the record, and makes its copies one; what goes back is not known before it does. */
+/**
+ * Judges the record, and makes its copies one; what goes back is not known before it does. One that
+ * is lost may have been acknowledged: then nobody knows that it was not.
+ */
 function unify(
   recovery: Recovery,
   region: Region,
@@ -314,7 +318,10 @@ function unify(
   const { list, examination } = recovery
   const outcome = judgeAlone(recovery, region, slot, phase, intent)
   const goesBack = outcome.failure === 0 && intent !== null && isOlder(recovery, outcome, intent)
-  if (goesBack) outcome.failure = forgetDurably(recovery.operations, list, intent)
+  if (goesBack) {
+    const forget = outcome.kept < 0 ? doubtDurably : forgetDurably
+    outcome.failure = forget(recovery.operations, list, intent)
+  }
   if (outcome.failure === 0) repairRecord(list, examination, region, slot, outcome)
   return outcome
 }

@@ -585,7 +585,10 @@ function toldDepths({ bytes, at }: Call): Depths | null {
   return send === 0 && receive === 0 ? null : { send, receive }
 }
 
-/** The queue pair that this client has, at the addresses that the packet came from. */
+/**
+ * The queue pair that this client has, at the addresses that the packet came from; of those with
+ * tags that of any client of the peer, as a station has a number once.
+ */
 function existingPair(
   state: BoardState & TransportState & QueueState,
   packet: Packet,
@@ -597,6 +600,7 @@ function existingPair(
     // Our own host's is nobody else's, whoever its peer is.
     if (isHostPair(state, qp) || !isFromPlace(state, qp, packet)) continue
     if (qp.peer !== peer) continue
+    if (qp.tagKeys !== null) return qp
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
@@ -604,13 +608,14 @@ function existingPair(
 
 /**
  * Whether its client has started again, and counts its packets from 0: under keys that it had
- * before, two of them would have one counter, though the card has heard none.
+ * before, two of them would have one counter, though the card has heard none. Or another client has
+ * its number there, and would be sent answers that are not its own.
  */
 function isLeftBehind(qp: QueuePair, asked: QueuePairOptions): boolean {
-  const { transactionHigh, transactionLow } = qp
   const isSameCall =
-    transactionHigh === asked.transactionHigh && transactionLow === asked.transactionLow
-  return qp.tagKeys !== null && !isSameCall
+    qp.transactionHigh === asked.transactionHigh && qp.transactionLow === asked.transactionLow
+  const isSameClient = qp.clientHigh === asked.clientHigh && qp.clientLow === asked.clientLow
+  return qp.tagKeys !== null && !(isSameCall && isSameClient)
 }
 
 function disconnect(call: Call): Fault {

@@ -7,7 +7,7 @@
 
 import type { World } from './shape.ts'
 
-interface Regression {
+export interface Regression {
   readonly seed: number
   readonly world: World
   /** What was wrong when it was found. */

@@ -80,8 +80,8 @@ export interface Script {
 /**
  * Kinds of worlds: which faults there are. In `wraps` counters begin beside their ends; in `full`
  * hosts die all the time, so that there are more clients than the table of operations has places,
- * and media errors come in heaps. In `hosted` the card has a host of its own, which is a machine
- * with a power supply of its own, and most records lie in its memory.
+ * media errors come in heaps, and mostly frames are lost. In `hosted` the card has a host of its
+ * own, which is a machine with a power supply of its own, and most records lie in its memory.
  */
 export const WORLDS = [
   'mixed',
@@ -185,7 +185,8 @@ function shapeOf(random: Random, world: World, ends: Ends): Shape {
     ends,
   }
   if (hosted) return { ...shape, ...HOSTED, ...smallShape(random) }
-  return full ? { ...shape, ...FULL } : shape
+  // What is repeated where the medium has lost the record, too.
+  return full ? { ...shape, ...FULL, network: rough > 0 ? 300 : 0 } : shape
 }
 
 /** Few records, so that what happens meets them. */

@@ -77,6 +77,15 @@ describe('a queue pair with tags', () => {
     },
   )
 
+  test('R1-S15: is over when another client of its peer has its number in the same place', () => {
+    const { card, writer, admin } = guests()
+    const region = admin.openAsIs('records')
+    const [old, now] = [connectTagged(writer, { client: 7 }), connectTagged(writer, { client: 8 })]
+    expect(now.qp.number).not.toBe(old.qp.number)
+    expect(statusOf(card, persistFrames(old.qp, region, 1, dataOf(64, 1)), old)).toBe(-1)
+    expect(statusOf(card, persistFrames(now.qp, region, 1, dataOf(64, 2)), now)).toBe(0)
+  })
+
   test('R1-S15: takes no packet whose header lies in its trailer, by whomever it is made', () => {
     const { card, writer, admin } = guests()
     const region = admin.openAsIs('records')

@@ -3,12 +3,16 @@
  * need (faults N1, N3, N8, N22).
  */
 
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
 import {
   GATHERING_US,
   RECEIVES,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
 } from '../../../../firmware/board/limits.ts'
+import { putU32 } from '../../../../firmware/wire/bytes.ts'
+import * as mad from '../../../../firmware/wire/management.ts'
 import { RC_READ_RESPONSE_ONLY } from '../../../../firmware/wire/opcode.ts'
 import {
   dataOf,
@@ -16,8 +20,9 @@ import {
   persistFrames,
   readFrame,
   type Sent,
+  TestCard,
 } from '../../../support/cards/test-card.ts'
-import { sameBytes } from '../../../support/judges/oracle.ts'
+import { LINE_BYTES, sameBytes } from '../../../support/judges/oracle.ts'
 import { Stranger } from '../../../support/peers/strangers.ts'
 import {
   atomicWriteFrame,
@@ -25,10 +30,11 @@ import {
   NAK_ACCESS,
   NAK_OPERATIONAL,
   sendFrames,
+  slotOffset,
   writeFrames,
 } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
-import { firstOf, syndromes, World } from './world.ts'
+import { firstOf, MTU, syndromes, World } from './world.ts'
 
 /** What answers a FLUSH: a response without data. */
 function isResponse({ opcode, syndrome }: Sent): boolean {
@@ -116,7 +122,34 @@ function entries(): string | null {
   return syndromes(sent).includes(0x1f) ? null : 'one peer keeps all receive entries'
 }
 
+/** The medium takes what was acknowledged; another client writes there, and it is repeated. */
+function repeated(): string | null {
+  const write = (card: TestCard, client: number, repetition: boolean): number => {
+    const qp = card.connect(MTU, 0, client)
+    const more = { operation: 1, repetition }
+    const frames = persistFrames(qp, card.open(), 0, dataOf(64, client), more)
+    return persistAcks(card.serve(...frames))[0]!.status
+  }
+  const { card, records } = new World()
+  if (write(card, 7, false) !== 0) return 'a client is not served'
+  card.machine.die()
+  cut(card.nvdimm, { random: new Random(1), strategy: 'all' })
+  for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(records, copy, 0) / LINE_BYTES)
+  const next = new TestCard(card.nvdimm)
+  next.must(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
+    putU32(body, mad.SETTLE_REGION, records.id)
+    body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+  })
+  if (write(next, 8, false) !== 0) return 'a record that was given up takes nothing'
+  write(next, 7, true)
+  const found = next.read(next.connect(MTU), next.open(), 0, 0, 64)
+  return found !== null && sameBytes(found, dataOf(64, 8))
+    ? null
+    : 'a repetition is executed over what another has written'
+}
+
 export const LOST: Readonly<Record<string, Play>> = {
+  'a record that is lost, given up and repeated': repeated,
   'what Linux repeats': () => firstOf(unaddressed, longAgo, passed),
   'a tail that comes late': late,
   'one slow peer': () => firstOf(buffers, entries),

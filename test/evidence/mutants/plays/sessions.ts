@@ -23,6 +23,7 @@ import { changed, clearAnswer, Guest } from '../../../support/sessions/guest.ts'
 import { NOBODY, WRITER } from '../../../support/sessions/peers.ts'
 import {
   asksForTags,
+  connectTagged,
   isTagged,
   type TaggedPair,
   tagged,
@@ -135,7 +136,10 @@ function tags(): string | null {
   const answers = card.serve(...frames)
   if (answers.length === 0) return 'a packet with its tag is not answered'
   if (!answers.every(({ bytes }) => isTagged(bytes, ours))) return 'an answer has no tag'
-  return card.serve(...frames).length > 0 ? 'a packet is taken twice' : null
+  if (card.serve(...frames).length > 0) return 'a packet is taken twice'
+  connectTagged(writer, { client: 9 })
+  const late = framesOf(qp, region, WRITER_AT).map((frame) => tagged(frame, ours))
+  return card.serve(...late).length > 0 ? 'two clients have one number' : null
 }
 
 function floods(): string | null {

@@ -228,4 +228,15 @@ const PAGES: readonly Mutant[] = [
   },
 ]
 
-export const TABLE: readonly Mutant[] = [...LINES, ...CLIENTS, ...PAGES]
+const LOSSES: readonly Mutant[] = [
+  {
+    id: 'lost-is-undone',
+    rule: 'D-6: what was acknowledged, and the medium has lost, is not executed again',
+    file: 'firmware/commit/recovery.ts',
+    find: 'outcome.kept < 0 ? doubtDurably : forgetDurably',
+    replace: 'outcome.kept < -9 ? doubtDurably : forgetDurably',
+    killer: directed('a record that is lost, given up and repeated'),
+  },
+]
+
+export const TABLE: readonly Mutant[] = [...LINES, ...CLIENTS, ...PAGES, ...LOSSES]

@@ -5,8 +5,9 @@
  * he falls silent every operation ends.
  */
 
-import type { Shard, Size, Stage, Tally } from '../../stage.ts'
+import { addTally, NOTHING, type Shard, type Size, type Stage, type Tally } from '../../stage.ts'
 import { playScript } from '../play.ts'
+import type { Regression } from '../regressions.ts'
 import { attackedScript, scriptOf } from '../shape.ts'
 import { describe, type PlayOne, playSeeds, SIMULATE, tallyOf } from '../stage.ts'
 import { ATTACKS } from './attacker.ts'
@@ -40,9 +41,25 @@ async function playOne(steps: number, ...of: Parameters<PlayOne>): Promise<Tally
   return { ...tally, distinct: 1, more: { ...tally.more, attacks } }
 }
 
+/** What this stage has found, played again in each run. */
+const FOUND: readonly Regression[] = [
+  {
+    seed: 3296306620,
+    world: 'hosted',
+    found: 'an answer of an earlier queue pair went to a number that another client had since',
+  },
+]
+
+/** Steps of the scripts that found it. */
+const FOUND_STEPS = 240
+
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
   const steps = Number(shard.options.steps)
-  return playSeeds(shard, progress, (...of) => playOne(steps, ...of))
+  let total = NOTHING
+  for (const { seed, world } of shard.options.place === 0 ? FOUND : []) {
+    total = addTally(total, await playOne(FOUND_STEPS, shard.name, seed, world, true))
+  }
+  return playSeeds(shard, progress, (...of) => playOne(steps, ...of), total)
 }
 
 export const ATTACK: Stage = {

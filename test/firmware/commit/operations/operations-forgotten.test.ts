@@ -23,7 +23,7 @@ import {
 } from '../../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
 import * as el from '../../../../firmware/host/element.ts'
-import { u32 } from '../../../../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import {
   CONDITION_EXPECT,
@@ -119,6 +119,48 @@ function overwritten(): TestCard {
   card.idle()
   return card
 }
+
+describe('D-6: a record is lost behind its acknowledgement', () => {
+  /** The power goes, and the medium takes both copies of the record; somebody gives it up. */
+  function givenUp(card: TestCard): TestCard {
+    const region = card.open()
+    card.machine.die()
+    cut(card.nvdimm, { random: new Random(1), strategy: 'all' })
+    for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 0) / LINE_BYTES)
+    const next = new TestCard(card.nvdimm)
+    expect(next.open().unsettled).toBe(1)
+    next.must(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
+      putU32(body, mad.SETTLE_REGION, region.id)
+      body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+    })
+    return next
+  }
+
+  test('whoever repeats it is refused, and what another has written since stays', () => {
+    const card = opened()
+    expect(write(card, ONE, 1, FIRST)).toBe(0)
+    const next = givenUp(card)
+    expect(write(next, TWO, 1, SECOND)).toBe(0)
+    const repetition = { repetition: true }
+    expect(write(next, ONE, 1, FIRST, repetition)).toBe(FORGOTTEN)
+    expectHeld(next, SECOND)
+    // So it is at the next start; and what the client does anew is done.
+    next.idle()
+    const third = restarted(next)
+    expect(write(third, ONE, 1, FIRST, repetition)).toBe(FORGOTTEN)
+    expectHeld(third, SECOND)
+    expect(write(third, ONE, 2, FIRST)).toBe(0)
+    expectHeld(third, FIRST)
+  })
+
+  test('where nobody had it acknowledged, it is executed', () => {
+    const card = opened()
+    expect(write(card, TWO, 1, SECOND)).toBe(0)
+    const next = givenUp(card)
+    expect(write(next, ONE, 1, FIRST, { repetition: true })).toBe(0)
+    expectHeld(next, FIRST)
+  })
+})
 
 describe('R1-C6: a line of the operation table decays', () => {
   for (const which of [0, 1]) {
