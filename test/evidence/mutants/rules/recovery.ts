@@ -363,8 +363,8 @@ const REPAIR: readonly Mutant[] = [
     id: 'operation-not-taken-back',
     rule: 'X-3: an operation whose record went back is known no more',
     file: RECOVERY,
-    find: 'if (goesBack) outcome.failure = forgetDurably(recovery.operations, list, intent)',
-    replace: 'if (goesBack) outcome.failure = 0',
+    find: 'outcome.failure = forget(recovery.operations, list, intent)',
+    replace: 'outcome.failure = 0',
     killer: crash('similar 2of2 copies'),
   },
   {
