@@ -568,22 +568,20 @@ export function forgetOperation(o: Operations, named: Named): void {
   withdrawOperation(o, client, named.operationHigh, named.operationLow)
 }
 
-/** Likewise, and durably so where it was known. Returns 0, or what else the board said. */
-export function forgetDurably(o: Operations, list: CommandList, named: Named): number {
-  const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
-  if (!isDurable(o, client, named.operationHigh, named.operationLow)) return 0
-  forgetOperation(o, named)
-  return writeImages(o, list)
-}
-
 /**
- * As `forgetDurably`, of a record that may have been acknowledged and is lost: from then on it may
- * have been forgotten, as all of its client that is not recorded.
+ * Likewise, and durably so where it was known. Of a record that `isLost` it may have been
+ * acknowledged: then it may have been forgotten, as all of its client that is not recorded. Returns
+ * 0, or what else the board said.
  */
-export function doubtDurably(o: Operations, list: CommandList, named: Named): number {
+export function forgetDurably(
+  o: Operations,
+  list: CommandList,
+  named: Named,
+  isLost: boolean,
+): number {
   const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
   if (!isDurable(o, client, named.operationHigh, named.operationLow)) return 0
-  forgetBefore(o.words, imageOf(client))
+  if (isLost) forgetBefore(o.words, imageOf(client))
   forgetOperation(o, named)
   return writeImages(o, list)
 }

@@ -73,7 +73,6 @@ import { closedBy } from './closed.ts'
 import { endPending, heldIntent, holdLane, laneAddress, leavePending } from './commit.ts'
 import { type Examination, examineCopies } from './examine.ts'
 import {
-  doubtDurably,
   forgetDurably,
   forgetOperation,
   type Operations,
@@ -319,8 +318,7 @@ function unify(
   const outcome = judgeAlone(recovery, region, slot, phase, intent)
   const goesBack = outcome.failure === 0 && intent !== null && isOlder(recovery, outcome, intent)
   if (goesBack) {
-    const forget = outcome.kept < 0 ? doubtDurably : forgetDurably
-    outcome.failure = forget(recovery.operations, list, intent)
+    outcome.failure = forgetDurably(recovery.operations, list, intent, outcome.kept < 0)
   }
   if (outcome.failure === 0) repairRecord(list, examination, region, slot, outcome)
   return outcome

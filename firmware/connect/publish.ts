@@ -33,7 +33,7 @@ import {
   WRITE_PERSIST,
 } from '../medium/region.ts'
 import type { SessionState } from '../session/context.ts'
-import { grantPeersAgain } from '../session/grants.ts'
+import { grantAgain } from '../session/grants.ts'
 import { hasPeers } from '../session/sessions.ts'
 import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_ADDRESS_BYTES, IPV4_SOURCE } from '../wire/ipv4.ts'
@@ -144,7 +144,7 @@ function grantStock(state: ConnectContext & SessionState): void {
   const changed = regions ^ sessions.stockRegions
   sessions.stockRegions = regions
   for (let i = 0; i < state.regions.places.length; i++) {
-    if ((changed & (1 << i)) !== 0) grantPeersAgain(state, i)
+    if ((changed & (1 << i)) !== 0) grantAgain(state, i, true)
   }
 }
 

@@ -25,12 +25,11 @@ import { failQueuePair, openPair } from '../burst/staging.ts'
 import type { Region } from '../medium/region.ts'
 import { grantOne } from '../session/grants.ts'
 import { noteRefusal } from '../session/refusals.ts'
-import { hasPeers } from '../session/sessions.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
 import { sourceOf } from '../transport/places.ts'
 import type { Psn } from '../transport/psn.ts'
-import { ANYBODY, type QueuePair, STOCK_PEER } from '../transport/queue-pair.ts'
+import { type QueuePair, STOCK_PEER } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
@@ -155,7 +154,7 @@ function acceptRequest(
     speaksPersist: speaks,
     rights: service.rights,
     source: sourceOf(state, packet),
-    peer: hasPeers(state) ? STOCK_PEER : ANYBODY,
+    peer: STOCK_PEER,
   })
   grantOne(state, qp, region)
   prepareTemplate(qp, state.bytes, packet)

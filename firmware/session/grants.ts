@@ -25,27 +25,19 @@ export function grantAll(state: MemoryState & SessionState, qp: QueuePair): void
   for (let i = 0; i < places.length; i++) grantRegion(state, qp, i, places[i]!)
 }
 
-/** The place has another region: every queue pair is granted that one, or is not. */
+/**
+ * The place has another region: every queue pair is granted that one, or is not. Where the region
+ * is the same, and other clients write it than before, those of peers alone are (`onlyPeers`).
+ */
 export function grantAgain(
   state: MemoryState & TransportState & SessionState,
   index: number,
+  onlyPeers = false,
 ): void {
   const region = state.regions.places[index]!
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null) grantRegion(state, qp, index, region)
-  }
-}
-
-/** Other clients write that region than before: those of peers are granted it again. */
-export function grantPeersAgain(
-  state: MemoryState & TransportState & SessionState,
-  index: number,
-): void {
-  const region = state.regions.places[index]!
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const qp = state.queuePairs.places[i]!
-    if (qp !== null && qp.peer >= 0) grantRegion(state, qp, index, region)
+    if (qp !== null && (!onlyPeers || qp.peer >= 0)) grantRegion(state, qp, index, region)
   }
 }
 

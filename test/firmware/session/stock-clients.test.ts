@@ -229,14 +229,23 @@ describe('a port that offers something else', () => {
 
   test.each(changes)('R1-S14: ends the connections that it had, and says so: %s', (_, ...to) => {
     const { card, admin } = guests()
-    const bytes = admin.openAsIs('bytes')
+    const [bytes, others] = [admin.openAsIs('bytes'), admin.openAsIs('other bytes')]
     publishStock(admin, 'bytes')
     const { qp } = connectStock(card)
     expect(reads(card, qp, bytes)).toBe(true)
     expect(publishStock(admin, ...to)).toBe('PASS')
     const said = messagesOf(card.sent).map(({ attribute }) => CM_NAMES[attribute])
     expect(said).toEqual(['DREQ'])
-    expect(reads(card, qp, bytes)).toBe(false)
+    for (const region of [bytes, others]) expect(reads(card, qp, region)).toBe(false)
+  })
+
+  test('R1-S14: gives who comes behind that what it offers now, and nothing else', () => {
+    const { card, admin } = guests()
+    const regions = [admin.openAsIs('bytes'), admin.openAsIs('other bytes')]
+    publishStock(admin, 'bytes')
+    publishStock(admin, 'other bytes')
+    const has = regions.map((region, n) => reads(card, connectStock(card, { n }).qp, region))
+    expect(has).toEqual([false, true])
   })
 
   test('R1-S14: leaves those of another port, and of who asks for the same again', () => {

@@ -363,7 +363,7 @@ const REPAIR: readonly Mutant[] = [
     id: 'operation-not-taken-back',
     rule: 'X-3: an operation whose record went back is known no more',
     file: RECOVERY,
-    find: 'outcome.failure = forget(recovery.operations, list, intent)',
+    find: 'outcome.failure = forgetDurably(recovery.operations, list, intent, outcome.kept < 0)',
     replace: 'outcome.failure = 0',
     killer: crash('similar 2of2 copies'),
   },

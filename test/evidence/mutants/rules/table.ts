@@ -233,8 +233,8 @@ const LOSSES: readonly Mutant[] = [
     id: 'lost-is-undone',
     rule: 'D-6: what was acknowledged, and the medium has lost, is not executed again',
     file: 'firmware/commit/recovery.ts',
-    find: 'outcome.kept < 0 ? doubtDurably : forgetDurably',
-    replace: 'outcome.kept < -9 ? doubtDurably : forgetDurably',
+    find: 'forgetDurably(recovery.operations, list, intent, outcome.kept < 0)',
+    replace: 'forgetDurably(recovery.operations, list, intent, false)',
     killer: directed('a record that is lost, given up and repeated'),
   },
 ]

@@ -512,7 +512,9 @@ describe('the table', () => {
     withdrawOperation(operations, NO_CLIENT, 0, 5)
     forgetOperation(operations, named(8, 5))
     for (const one of [named(7, 6), named(8, 5)]) {
-      expect(forgetDurably(operations, state.list, one)).toBe(0)
+      for (const isLost of [false, true]) {
+        expect(forgetDurably(operations, state.list, one, isLost)).toBe(0)
+      }
     }
     expect(writeImages(operations, state.list)).toBe(0)
     expect([nvdimm.bytesStored, operations.sequence, operations.words.slice()]).toEqual(before)
@@ -527,10 +529,26 @@ describe('the table', () => {
     expect(known()).toEqual([1, 3])
     readOperations(operations, state.list, 0, 0)
     expect(known()).toEqual([1, 2, 3])
-    expect(forgetDurably(operations, state.list, named(7, 2))).toBe(0)
+    expect(forgetDurably(operations, state.list, named(7, 2), false)).toBe(0)
     readOperations(operations, state.list, 0, 0)
     expect(known()).toEqual([1, 3])
   })
+
+  test.each([false, true])(
+    'D-6: of a record that was lost (%s) it may have forgotten the operation, and knows the rest',
+    (isLost) => {
+      const { operations, state } = core()
+      for (const id of [1, 2, 4]) recoverOperation(operations, named(7, id), true)
+      expect(forgetDurably(operations, state.list, named(7, 2), isLost)).toBe(0)
+      readOperations(operations, state.list, 0, 0)
+      const whose = { clientHigh: 0, clientLow: 7 }
+      const ids = [1, 2, 3, 4, 5]
+      expect(ids.filter((id) => isDurable(operations, 0, 0, id))).toEqual([1, 4])
+      const forgotten = ids.filter((id) => isForgotten(operations, 0, whose, 0, id))
+      // What its client never recorded may be forgotten, too; what is newer is not.
+      expect(forgotten.filter((id) => ![1, 4].includes(id))).toEqual(isLost ? [2, 3] : [])
+    },
+  )
 
   test('D-6: names an operation by all bits of it and of its client, signed or not', () => {
     const one = { clientHigh: 1, clientLow: -2, operationHigh: -3, operationLow: 4 }
