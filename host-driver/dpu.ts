@@ -9,13 +9,7 @@ import type { Peer } from '../boards/software/peers.ts'
 import type { Depths } from '../firmware/wire/capability.ts'
 import { copyOf } from './base/bytes.ts'
 import { sleep, waitAtMost } from './base/clock.ts'
-import {
-  ArgumentError,
-  PerdureError,
-  RecordCorrupt,
-  RecordLost,
-  RefusedError,
-} from './base/errors.ts'
+import { ArgumentError, PerdureError, RefusedError } from './base/errors.ts'
 import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
 import { BytesRegion } from './bytes/bytes-region.ts'
 import {
@@ -30,6 +24,7 @@ import type { Publication } from './control/publication.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
 import { REGION_NAME } from './control/region-name.ts'
 import type { Connection } from './link/connection.ts'
+import { isLost } from './records/lost.ts'
 import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'
 import type { PiecesControl } from './target/pieces.ts'
@@ -414,14 +409,9 @@ export class Dpu {
    */
   async discard(name: string, record: number): Promise<RegionInfo> {
     const region = await this.openRegion(name)
-    const isLost = await region.read(record).then(
-      () => false,
-      (error: unknown) => {
-        if (error instanceof RecordLost || error instanceof RecordCorrupt) return true
-        throw error
-      },
-    )
-    if (!isLost) throw new ArgumentError(`record ${record} of '${name}' is not lost`)
+    if (!(await isLost(region, record))) {
+      throw new ArgumentError(`record ${record} of '${name}' is not lost`)
+    }
     return await this.connection.management.discard(region.info.id, record)
   }
 

@@ -10,6 +10,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { addAdminister } from './administer/administer.ts'
 import { exitCodeOf, OK, USAGE } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { addCapture } from './capture/capture.ts'
@@ -38,6 +39,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addConsole,
   (program) => addImage(program, version()),
   addFlash,
+  addAdminister,
   addKey,
   addPeers,
 ]

@@ -36,7 +36,9 @@ export function addRecover(program: Command): void {
 async function recover(image: string, options: Options): Promise<number> {
   const { json = false, engine, discard = [], scan = false } = options
   if (isAddress(image)) {
-    throw new ArgumentError("a DPU recovers its part when it starts; see 'perdure inspect'")
+    throw new ArgumentError(
+      `a DPU recovers its part when it starts: 'perdure inspect ${image}' tells what it did`,
+    )
   }
   const output = new Output(json)
   return await withTarget(image, { writes: true, engine }, async ({ dpu }) => {

@@ -8,7 +8,8 @@
  */
 
 import type { Command } from 'commander'
-import type { ScanResult } from '../dpu.ts'
+import type { RegionInfo } from '../control/part.ts'
+import type { Dpu, ScanResult } from '../dpu.ts'
 import { engineOption } from './base/arguments.ts'
 import { BUSY, LOST, OK, REPAIRED, UNSETTLED } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
@@ -21,6 +22,12 @@ interface Options {
 }
 
 type Found = Pick<ScanResult, 'repaired' | 'unsettled' | 'lost' | 'underWay'>
+
+/** What a look at some regions has found: one by one, and in all. */
+interface Examined {
+  readonly regions: readonly (ScanResult & { readonly region: string })[]
+  readonly found: Found
+}
 
 const HEADS = ['region', 'checked', 'repaired', 'unsettled', 'lost', 'under way']
 
@@ -40,30 +47,48 @@ async function verify(target: string, { json = false, engine }: Options): Promis
   const output = new Output(json)
   return await withTarget(target, { writes: false, engine }, async ({ dpu, local }) => {
     const regions = (await dpu.regions()).filter((region) => region.kind === 'records')
-    const results: (ScanResult & { readonly region: string })[] = []
-    for (const { name, slots } of regions) {
-      const result = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
-      results.push({ region: name, ...(local === null ? result : allOf(result)) })
-    }
-    const sum = (key: keyof Found): number => results.reduce((all, one) => all + one[key], 0)
-    const found: Found = {
-      repaired: sum('repaired'),
-      unsettled: sum('unsettled'),
-      lost: sum('lost'),
-      underWay: sum('underWay'),
-    }
-    if (json) {
-      output.printJson({ target, regions: results, ...found })
-    } else {
-      const rows = results.map((one) => {
-        const { region, checked, repaired, unsettled, lost, underWay } = one
-        return [region, checked, repaired, unsettled, lost, underWay]
-      })
-      for (const line of table(HEADS, rows)) output.print(line)
-    }
-    sayFound(output, target, found, local !== null)
-    return exitCodeFor(found)
+    const examined = await examine(output, dpu, regions, local !== null)
+    tell(output, target, examined)
+    const how =
+      local === null ? 'all are whole again' : `'perdure recover ${target} --scan' repairs them`
+    sayFound(output, target, examined.found, how)
+    return exitCodeFor(examined.found)
   })
+}
+
+/** Has the DPU check every record of these regions, and repair what it can. */
+export async function examine(
+  output: Output,
+  dpu: Dpu,
+  regions: readonly RegionInfo[],
+  isImage: boolean,
+): Promise<Examined> {
+  const results: Examined['regions'][number][] = []
+  for (const { name, slots } of regions) {
+    const result = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+    results.push({ region: name, ...(isImage ? allOf(result) : result) })
+  }
+  const sum = (key: keyof Found): number => results.reduce((all, one) => all + one[key], 0)
+  const found = {
+    repaired: sum('repaired'),
+    unsettled: sum('unsettled'),
+    lost: sum('lost'),
+    underWay: sum('underWay'),
+  }
+  return { regions: results, found }
+}
+
+/** Prints what was found: a line for each region, or one JSON object. */
+export function tell(output: Output, target: string, { regions, found }: Examined): void {
+  if (output.json) {
+    output.printJson({ target, regions, ...found })
+    return
+  }
+  const rows = regions.map((one) => {
+    const { region, checked, repaired, unsettled, lost, underWay } = one
+    return [region, checked, repaired, unsettled, lost, underWay]
+  })
+  for (const line of table(HEADS, rows)) output.print(line)
 }
 
 /** The card of an image has started for this look: what was before the scan belongs to it. */
@@ -72,17 +97,20 @@ function allOf(result: ScanResult): ScanResult {
   return { ...result, repaired: repaired + repairedBefore, repairedBefore: 0 }
 }
 
-function sayFound(output: Output, target: string, found: Found, isImage: boolean): void {
+/** Says what is to be done about it; `repairs` is what becomes of copies that have decayed. */
+export function sayFound(output: Output, target: string, found: Found, repairs: string): void {
   const { repaired, unsettled, lost, underWay } = found
   if (repaired > 0) {
-    const how = isImage ? `'perdure recover ${target} --scan' repairs them` : 'all are whole again'
-    output.say(`${recordsText(repaired)} a copy that has decayed: ${how}`)
+    output.say(`${recordsText(repaired)} a copy that has decayed: ${repairs}`)
   }
   if (unsettled > 0) {
     const what = 'a copy that takes no repair'
     output.say(`${recordsText(unsettled)} ${what}: see 'perdure inspect ${target}'`)
   }
-  if (lost > 0) output.say(`${lost} lost records: see 'perdure inspect ${target}'`)
+  if (lost > 0) {
+    const give = `'perdure discard ${target} REGION:RECORD' gives one up`
+    output.say(`${lost} lost records: 'perdure inspect ${target}' names them, ${give}`)
+  }
   if (underWay > 0) output.say(`${underWay} under way and not checked: verify again in 20 s`)
 }
 

@@ -208,6 +208,42 @@ const FILES: readonly Row[] = [
   [`inspect ${'x'.repeat(300)}`, 64, 'the name is too long (ENAMETOOLONG)', 'Name a shorter one.'],
 ]
 
+const ADMINISTER: readonly Row[] = [
+  ['status none', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['status dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
+  ['status text', 65, 'text: 5 bytes', 'name an image'],
+  ['counters none', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['format none', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['format text', 65, 'text: 5 bytes', 'name an image'],
+  ['format good.img --engine node --dry-run', 69, '(FORMATTED)', 'would lose them'],
+  ['format blank.img --device-id 12', 64, "'12'", '16 bytes, as 32 hexadecimal digits'],
+  ['region list none', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['region list blank.img --engine node', 65, 'BLANK', "'perdure format blank.img'"],
+  ['region create none x --bytes 1', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['region create good.img x', 64, 'say --slots and --capacity', 'or --bytes'],
+  ['region create good.img x --slots 4', 64, 'say --slots and --capacity', 'or --bytes'],
+  ['region create good.img x --bytes 64 --slots 4', 64, 'without records', 'one or the other'],
+  ['region create good.img x --bytes 64 --copies 2', 64, 'without records', 'one or the other'],
+  ['region create good.img x --write-persist', 64, '--write-persist is of --bytes', '--bytes'],
+  ['region create good.img x --slots 0', 64, "'0'", 'a whole number, 1 to 2147483647'],
+  ['region create good.img x --bytes much', 64, "'much'", 'bytes, or as 64K, 16M, 1G'],
+  ['region create good.img x --bytes 64 --placement moon', 64, "'moon'", 'local, bypass, through'],
+  ['region create good.img x --slots 1 --capacity 1 --copies 5', 64, "'5'", '2 to 4'],
+  ['region remove none x', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['scan none', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['discard none orders:1', 66, 'none: it is not there (ENOENT)', MAKES],
+  ['discard good.img orders', 64, "'orders'", 'region:record'],
+  ['publish good.img orders 7471', 64, 'a card is what offers', "'perdure emulate IMAGE'"],
+  ['publish perdure://TAKEN orders 0', 64, "'0'", 'a whole number, 1 to 65535'],
+  ['publish perdure://TAKEN orders 7471', 69, 'TAKEN (no answer)', 'See that the card is on'],
+  ['publish perdure://TAKEN orders 1 --form x', 64, "'x'", 'librpma, capability, announced'],
+  ['publish perdure://TAKEN orders 1 --connections 0', 64, "'0'", '1 to 65535'],
+  ['withdraw good.img 7471', 64, 'a card is what offers', "'perdure emulate IMAGE'"],
+  ['withdraw perdure://TAKEN 65536', 64, "'65536'", 'a whole number, 1 to 65535'],
+  ['detach good.img orders', 64, 'a card is what offers', "'perdure emulate IMAGE'"],
+  ['status pcie:none', 66, 'none is not there', "'perdure emulate --host none' makes it"],
+]
+
 const CARDS: readonly Row[] = [
   ['persist 10.0.0.2:4791 orders text', 66, '10.0.0.2:4791', 'say perdure://10.0.0.2:4791.'],
   ['read localhost:9 orders', 66, 'localhost:9', 'say perdure://localhost:9.'],
@@ -215,7 +251,7 @@ const CARDS: readonly Row[] = [
   ['inspect ::1', 66, '::1', 'say perdure://[::1].'],
   ['recover udp://card:4791', 66, 'udp://card:4791', 'say perdure://card:4791.'],
   ['inspect perdure://127.0.0.1:70000', 64, '127.0.0.1:70000', '1 to 65535'],
-  ['recover perdure://127.0.0.1', 64, 'when it starts', "see 'perdure inspect'"],
+  ['recover perdure://127.0.0.1', 64, 'when it starts', "'perdure inspect perdure://127.0.0.1'"],
   ['inspect perdure://TAKEN', 69, 'TAKEN (no answer)', 'See that the card is on'],
   ['persist perdure://card.invalid orders text', 69, "'card.invalid' does not resolve", 'Check it'],
   ['read perdure://card.invalid orders', 69, "'card.invalid' does not resolve", 'Check it'],
@@ -223,7 +259,10 @@ const CARDS: readonly Row[] = [
   ['read pcie:none orders', 66, 'none is not there', "'perdure emulate --host none' makes it"],
   ['verify pcie:dir', 65, 'dir cannot be opened: it is a folder (EISDIR)', NAME_A_FILE],
   ['inspect pcie:text', 65, 'text is no port of ours', 'name another file'],
-  ['read good.img none --engine node', 69, "open 'none'", "See the names with 'perdure inspect'"],
+  [
+    'read good.img none --engine node',
+    ...([69, "open 'none'", "See the names with 'perdure region list good.img'"] as const),
+  ],
 ]
 
 /** What these starts have made is gone again: image, its lock, the files of the host. */
@@ -342,6 +381,7 @@ const NO_PERMISSION: readonly Row[] = [
 
 describe('R1-U7, R1-U14: refused', () => {
   test.each(FILES)('a file: perdure %s ends with %i', (...row) => expectRefused(row))
+  test.each(ADMINISTER)('an administrator: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(CARDS)('a card: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(STARTS)('a start: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(WORDS)('a word: perdure %s ends with %i', (...row) => expectRefused(row))
@@ -354,7 +394,7 @@ describe('R1-U7, R1-U14: refused', () => {
   test('no command is left out', () => {
     const help = spawnSync(process.execPath, [COMMAND, '--help'], { encoding: 'utf8' }).stdout
     const names = [...help.split('Commands:')[1]!.matchAll(/^ {2}(\w+) /gm)].map(([, one]) => one!)
-    const rows = [...FILES, ...CARDS, ...STARTS, ...WORDS, ...NO_PERMISSION]
+    const rows = [...FILES, ...ADMINISTER, ...CARDS, ...STARTS, ...WORDS, ...NO_PERMISSION]
     const shown = new Set(rows.map(([args]) => args.split(' ')[0]))
     expect(names.filter((one) => one !== 'help' && !shown.has(one))).toEqual([])
   })

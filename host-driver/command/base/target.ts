@@ -7,7 +7,7 @@
  */
 
 import { isIP, isIPv6 } from 'node:net'
-import { ArgumentError, RefusedError } from '../../base/errors.ts'
+import { ArgumentError, PerdureError, RefusedError } from '../../base/errors.ts'
 import { printable } from '../../base/printable.ts'
 import type { Wire } from '../../base/wire.ts'
 import { isPcieTarget } from '../../card/target.ts'
@@ -40,12 +40,42 @@ interface TargetOptions {
 export const TARGETS =
   'perdure://[key@]host[:port], pcie:FILE[/address], or an NVDIMM image (which is not changed)'
 
+/** Likewise, of a command that changes what is there. */
+export const WRITTEN_TARGETS = 'perdure://[key@]host[:port], pcie:FILE, or an NVDIMM image'
+
 export function isAddress(target: string): boolean {
   return target.startsWith('perdure:') || isPcieTarget(target)
 }
 
-/** Does that with a target, which is open for so long. */
+/**
+ * Does that with a target, which is open for so long. Where that fails, the commands that the error
+ * advises are of this target.
+ */
 export async function withTarget<T>(
+  target: string,
+  options: TargetOptions,
+  work: (opened: OpenTarget) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withOpen(target, options, work)
+  } catch (error) {
+    aim(error, target)
+    throw error
+  }
+}
+
+/** Has the commands that an error advises name that target. */
+export function aim(error: unknown, target: string): void {
+  if (!(error instanceof PerdureError)) return
+  const aimed = (text: string): string => {
+    return text.replace(/('perdure [^']*)\bTARGET\b/g, (_, before: string) => before + shown)
+  }
+  const shown = printable(target)
+  error.message = aimed(error.message)
+  if (error instanceof RefusedError) Object.assign(error, { advice: aimed(error.advice) })
+}
+
+async function withOpen<T>(
   target: string,
   options: TargetOptions,
   work: (opened: OpenTarget) => Promise<T>,
@@ -91,7 +121,7 @@ export async function openRecords(dpu: Dpu, name: string): Promise<Region> {
   const { kind } = region.info
   if (kind === 'records') return region
   const what = `region '${name}' is of the kind '${kind}', and has no records`
-  const how = "name one of the kind 'records' ('perdure inspect' lists them)"
+  const how = "name one of the kind 'records' ('perdure region list TARGET' lists them)"
   throw new ArgumentError(`${what}: ${how}; what this one holds, Dpu.openBytes reads and writes`)
 }
 
@@ -117,7 +147,9 @@ async function openImage(path: string, options: TargetOptions): Promise<LocalDpu
 
 /** What to tell of a part that cannot serve. */
 export function notServing(target: string, fault: string | null): RefusedError {
-  return new RefusedError(fault ?? 'NOT_SERVING', 0, `${target}: this part cannot serve`)
+  const error = new RefusedError(fault ?? 'NOT_SERVING', 0, `${target}: this part cannot serve`)
+  aim(error, target)
+  return error
 }
 
 async function checkServing(dpu: Dpu, target: string): Promise<void> {

@@ -24,6 +24,7 @@ import type { MemoryPiece } from '../../base/pieces.ts'
 import { engineOption, probability, several, unixSocket, wholeNumber } from '../base/arguments.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
+import { aim } from '../base/target.ts'
 import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-target.ts'
 import { cardIdentityOf } from './card-identity.ts'
 import {
@@ -265,6 +266,9 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
       ...(isReached(options) ? {} : { udp: UDP }),
     })
     await emulation.run()
+  } catch (error) {
+    aim(error, image ?? 'perdure://127.0.0.1')
+    throw error
   } finally {
     clock.close()
     nvdimm.close(emulation?.hasServed !== true)

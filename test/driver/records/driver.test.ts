@@ -480,7 +480,7 @@ describe('readers', () => {
     expect((await region.read(3)).data).toEqual(record(100, 2))
     const refused = await failure(region.persist(3, record(1, 1)).persisted)
     expect(refused).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'READ_ONLY' })
-    expect(refused.message).toMatch(/--discard/)
+    expect(refused.message).toMatch(/'perdure discard TARGET/)
     expect(await dpu.report()).toMatchObject([
       { record: 2, lost: true, lane: null, action: 'lost' },
     ])

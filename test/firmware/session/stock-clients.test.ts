@@ -54,6 +54,17 @@ describe('what an admin publishes', () => {
     expect(connectStock(card).reason).toBe(cm.REJECT_SERVICE_ID)
   })
 
+  test('R1-S14: another admin changes and withdraws, from wherever he comes', () => {
+    const { card, admin } = guests()
+    const second = new Guest(card, ADMIN_2, 12).enter()
+    const bytes = admin.openAsIs('bytes')
+    expect(publishStock(admin, 'bytes')).toBe('PASS')
+    expect(publishStock(second, 'other bytes')).toBe('PASS')
+    expect(reads(card, connectStock(card).qp, bytes)).toBe(false)
+    expect(publishStock(second, '', { form: mad.FORM_NONE, flags: 0 })).toBe('PASS')
+    expect(connectStock(card, { n: 2 }).reason).toBe(cm.REJECT_SERVICE_ID)
+  })
+
   test('R1-S14: needs no word of an open card', () => {
     const card = new TestCard(1 << 20)
     card.format()

@@ -4,7 +4,8 @@ import { CLIENTS } from '../../../../firmware/board/limits.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import { ackStatuses, dataOf, persistFrames } from '../../../support/cards/test-card.ts'
 import { persists } from '../../../support/sessions/asks.ts'
-import { guests } from '../../../support/sessions/closed-card.ts'
+import { ADMIN_2, guests } from '../../../support/sessions/closed-card.ts'
+import { Guest } from '../../../support/sessions/guest.ts'
 import { connectStock, ipv4, publishStock } from '../../../support/sessions/stock.ts'
 import type { Play } from '../killer.ts'
 
@@ -18,6 +19,14 @@ function ports(): string | null {
   if (connectStock(card, { last: 9 }).reason !== 0) return 'who is named may not connect'
   if (connectStock(card, { last: 10 }).reason === 0) return 'a port takes more than it may'
   return null
+}
+
+function admins(): string | null {
+  const { card, admin } = guests()
+  publishStock(admin, 'bytes')
+  const second = new Guest(card, ADMIN_2, 12).enter()
+  publishStock(second, '', { form: mad.FORM_NONE, flags: 0 })
+  return connectStock(card).reason === 0 ? 'an admin cannot withdraw what another offers' : null
 }
 
 function records(): string | null {
@@ -52,6 +61,7 @@ function forgotten(): string | null {
 
 export const STOCK: Readonly<Record<string, Play>> = {
   'ports for clients without sessions': ports,
+  'ports of other admins': admins,
   'records of clients without sessions': records,
   'clients of nobody': forgotten,
 }

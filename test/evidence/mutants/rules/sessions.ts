@@ -251,6 +251,14 @@ const CHANGING: readonly Mutant[] = [
 
 const STOCK: readonly Mutant[] = [
   {
+    id: 'port-of-an-admin',
+    rule: 'R1-S14: every admin may say what a port publishes',
+    file: CONTROL,
+    find: 'const packet = call.session === null ? call.packet : null',
+    replace: 'const { packet } = call',
+    killer: directed('ports of other admins'),
+  },
+  {
     id: 'stock-unsaid',
     rule: 'R1-S14: clients without sessions come where that is said',
     file: PUBLISH,
