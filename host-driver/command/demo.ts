@@ -31,6 +31,12 @@ interface Options {
   readonly json?: boolean
 }
 
+/** What is taken where nothing is said. */
+const LOSS = 0
+const RECORD_BYTES = 4096
+const ENGINE = 'quickjs'
+const FOLDER = 'perdure-demo'
+
 /** More loss than this and a connection gives up before it gets through. */
 const LOSS_MAX = 0.3
 
@@ -46,10 +52,10 @@ export function addDemo(program: Command): void {
     .option('--seed <seed>', 'decides everything that looks like chance', wholeNumber(0), 4)
     .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 … (default 2of2)')
     .option('--copies <copies>', 'copies of each record, 2 to 4', wholeNumber(2))
-    .option('--loss <p>', 'probability that a frame is lost, 0 to 0.3', probability, 0)
-    .option('--record-bytes <bytes>', 'data in one record', size, 4096)
-    .option('--engine <engine>', 'quickjs (the shipped bundle) or node', 'quickjs')
-    .option('--folder <folder>', 'where image and capture go', 'perdure-demo')
+    .option('--loss <p>', 'probability that a frame is lost, 0 to 0.3', probability, LOSS)
+    .option('--record-bytes <bytes>', 'data in one record', size, RECORD_BYTES)
+    .option('--engine <engine>', 'quickjs (the shipped bundle) or node', ENGINE)
+    .option('--folder <folder>', 'where image and capture go', FOLDER)
     .option('--json', 'as one JSON object')
     .action(async (file: string | undefined, options: Options) => {
       process.exitCode = await demo(file, options)
@@ -97,11 +103,27 @@ async function demo(file: string | undefined, options: Options): Promise<number>
   }
   const result = await runDemo(asked)
   if (output.json) output.printJson(result)
-  else show(output, result)
+  else show(output, result, again(file, options))
   return result.ok ? OK : LOST
 }
 
-function show(output: Output, result: DemoResult): void {
+/** What plays the same again: every word that was said, and the seed. */
+function again(file: string | undefined, options: Options): string {
+  const { cut, level, copies, loss, recordBytes, engine, folder } = options
+  const words = Object.entries({
+    seed: options.seed,
+    ...(cut !== undefined && { cut }),
+    ...(level !== undefined && { level }),
+    ...(copies !== undefined && { copies }),
+    ...(loss !== LOSS && { loss }),
+    ...(recordBytes !== RECORD_BYTES && { 'record-bytes': recordBytes }),
+    ...(engine !== ENGINE && { engine }),
+    ...(folder !== FOLDER && { folder }),
+  }).map(([name, value]) => `--${name} ${value}`)
+  return ['perdure demo', ...(file === undefined ? [] : [file]), ...words].join(' ')
+}
+
+function show(output: Output, result: DemoResult, again: string): void {
   if (result.recovery !== null) {
     const { status, entries, regions } = result.recovery
     output.print('Recovery', 'bold')
@@ -114,7 +136,7 @@ function show(output: Output, result: DemoResult): void {
     output.print('')
   }
   output.print('The run', 'bold')
-  for (const line of facts(summary(result))) output.print(`  ${line}`)
+  for (const line of facts(summary(result, again))) output.print(`  ${line}`)
   output.print('')
   for (const line of verdict(result)) output.print(line, result.ok ? 'bold' : 'red')
 }
@@ -152,7 +174,7 @@ function timesPayload(bytes: number, { payloadBytes }: WritingCost): string {
   return `${number(bytes)}, ${(bytes / Math.max(1, payloadBytes)).toFixed(3)} × the payload`
 }
 
-function summary(result: DemoResult): (readonly [string, Cell])[] {
+function summary(result: DemoResult, again: string): (readonly [string, Cell])[] {
   const { writing, records, cut } = result
   const acks = writing.acks + writing.persistAcks
   return [
@@ -195,18 +217,30 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
     ],
     ['capture', `${here(result.capture)} (open it in Wireshark, or: perdure capture FILE)`],
     ['image', `${here(result.image)} (perdure inspect FILE)`],
-    ['again', `--seed ${result.seed}`],
+    ['again', again],
   ]
 }
 
-function cutText({ cut, cutRecord }: DemoResult): string {
+function cutText(result: DemoResult): string {
+  const { cut } = result
   if (cut === null) return 'none'
   return (
-    `inside the commit of record ${cutRecord}: ${number(cut.chunks)} chunks pending on ` +
+    `inside the commit of ${hitText(result)}: ${number(cut.chunks)} chunks pending on ` +
     `${number(cut.lines)} lines, ${number(cut.chunksKept)} survived, ` +
     `${number(cut.linesTorn)} lines torn ` +
     `(${cut.mode}, ${cut.strategy})`
   )
+}
+
+/** The records whose commit the power cut short, as the lanes of the part name them, from 1. */
+function hitText({ cutRecord, loss, recovery }: DemoResult): string {
+  // Over a link that loses nothing the records come to their commits in their order.
+  if (loss === 0) return `record ${cutRecord}`
+  const lanes = (recovery?.entries ?? []).filter(({ lane }) => lane !== null)
+  const records = lanes.map(({ record }) => record + 1)
+  if (records.length === 0) return 'records that no lane named yet'
+  const [first, last] = [Math.min(...records), Math.max(...records)]
+  return first === last ? `record ${first}` : `records ${first} to ${last}`
 }
 
 function verdict(result: DemoResult): string[] {

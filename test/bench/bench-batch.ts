@@ -22,6 +22,7 @@ import * as pweth from '../../firmware/wire/persist.ts'
 import { PAETH_FLAGS, PAETH_STATUS } from '../../firmware/wire/persist-ack.ts'
 import { sleep } from '../../host-driver/base/clock.ts'
 import { connect, type Region } from '../../host-driver/index.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
 import { dataOf, persistFrames, type TestPeer } from '../support/cards/test-card.ts'
@@ -380,12 +381,12 @@ function floorLines(floors: readonly Floor[]): string {
 
 /** The subcommand. Exit code 1 where a floor is missed. */
 export async function benchBatch(args: readonly string[]): Promise<void> {
-  const given = args.indexOf('--seconds')
-  const seconds = given < 0 ? 1 : Number(args[given + 1])
-  if (!(seconds > 0)) {
-    process.stderr.write('bench: --seconds takes a number above 0\n')
-    process.exit(64)
+  const wishes = takeWishes(args, { seconds: { standard: 1 } })
+  if (wishes === null) {
+    process.exitCode = 64
+    return
   }
+  const { seconds, json } = wishes
   const costs: BatchCost[] = []
   for (const engine of ['node', 'quickjs'] as const) {
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${engine} …`)
@@ -405,7 +406,7 @@ export async function benchBatch(args: readonly string[]): Promise<void> {
     timed,
   }
   const parts = [text(tableOf(costs)), text(timedTable(timed)), floorLines(floors)]
-  const out = args.includes('--json') ? JSON.stringify(result, null, 2) : parts.join('\n\n')
+  const out = json ? JSON.stringify(result, null, 2) : parts.join('\n\n')
   process.stdout.write(`${out}\n`)
   if (!ok) process.exitCode = 1
 }

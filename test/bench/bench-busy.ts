@@ -20,7 +20,7 @@ import { RECEIVES, STAGING_BUFFERS } from '../../firmware/board/limits.ts'
 import { strideOf } from '../../firmware/medium/region.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { takeNumbers } from '../support/bench/bench-arguments.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
 import {
@@ -243,7 +243,7 @@ async function inThread(): Promise<void> {
 /** Sets the process's exit code. */
 export async function benchBusy(args: readonly string[]): Promise<void> {
   if (isMainThread) return await inThread()
-  const wishes = takeNumbers(args, { records: 10_000 }, 100)
+  const wishes = takeWishes(args, { records: { standard: 10_000, least: 100 } })
   if (wishes === null) {
     process.exitCode = 64
     return

@@ -45,6 +45,7 @@ import {
 } from '../../firmware/host/element.ts'
 import { ZONE3_BYTES } from '../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../firmware/transport/requester.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
 import { text } from '../support/bench/table.ts'
 import { engineCard } from '../support/cards/engine.ts'
@@ -652,16 +653,12 @@ interface QueueBench {
 
 /** The subcommand. */
 export async function benchQueues(args: readonly string[]): Promise<void> {
-  const valueAfter = (flag: string): string | undefined => {
-    const at = args.indexOf(flag)
-    return at < 0 ? undefined : (args[at + 1] ?? '')
+  const wishes = takeWishes(args, { seconds: { standard: 0.5 } }, ['svg'])
+  if (wishes === null) {
+    process.exitCode = 64
+    return
   }
-  const seconds = Number(valueAfter('--seconds') ?? 0.5)
-  const svg = valueAfter('--svg')
-  if (!(seconds > 0) || svg === '') {
-    process.stderr.write('bench: --seconds takes a number above 0, --svg a file\n')
-    process.exit(64)
-  }
+  const { seconds, svg, json } = wishes
   const tell = (what: string): void => {
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${what} …`)
   }
@@ -689,8 +686,6 @@ export async function benchQueues(args: readonly string[]): Promise<void> {
   tell('')
   const result: QueueBench = { doorbells, trust, posts, points, crowd }
   if (svg !== undefined) writeFileSync(svg, svgOf(points))
-  const out = args.includes('--json')
-    ? JSON.stringify(result, null, 2)
-    : tablesOf(result).join('\n\n')
+  const out = json ? JSON.stringify(result, null, 2) : tablesOf(result).join('\n\n')
   process.stdout.write(`${out}\n`)
 }

@@ -12,6 +12,7 @@
 import type { Engine } from '../../boards/emulator/run/dpu.ts'
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { median, text } from '../support/bench/table.ts'
 import { type Bench, openBench } from '../support/cards/engine.ts'
 import { countCommands } from '../support/cards/fences.ts'
@@ -119,9 +120,10 @@ function costsOf(bench: Bench, engine: Engine, shape: (typeof SHAPES)[number]): 
 
 /** Exit code 64 for a wrong command line. */
 export async function benchSlices(args: readonly string[]): Promise<void> {
-  if (args.some((arg) => arg !== '--json')) {
-    process.stderr.write('bench: slices takes --json, and nothing else\n')
-    process.exit(64)
+  const wishes = takeWishes(args, {})
+  if (wishes === null) {
+    process.exitCode = 64
+    return
   }
   const costs = await sliceCosts(['node', 'quickjs'])
   const head = ['engine', 'what', 'bytes', 'copies', 'calls', 'commands', 'least µs', 'median µs']
@@ -130,6 +132,6 @@ export async function benchSlices(args: readonly string[]): Promise<void> {
     ...[cost.slotBytes, cost.copies, cost.calls, cost.commands].map(String),
     ...[cost.leastUs, cost.medianUs].map((us) => us.toFixed(0)),
   ])
-  const out = args.includes('--json') ? JSON.stringify({ costs }, null, 2) : text([head, ...rows])
+  const out = wishes.json ? JSON.stringify({ costs }, null, 2) : text([head, ...rows])
   process.stdout.write(`${out}\n`)
 }

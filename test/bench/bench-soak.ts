@@ -20,7 +20,7 @@ import { runInNewContext } from 'node:vm'
 import { QUEUE_PAIRS } from '../../firmware/board/limits.ts'
 import { connect } from '../../host-driver/index.ts'
 import { type LocalDpu, linkWire, openLocal } from '../../host-driver/local.ts'
-import { takeNumbers } from '../support/bench/bench-arguments.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { text } from '../support/bench/table.ts'
 
 const SLOTS = 64
@@ -154,11 +154,15 @@ function tableOf(growths: readonly Growth[]): string[][] {
   return [head, ...rows]
 }
 
-const DEFAULTS = { connections: 100_000, records: 10_000_000, hours: 24 }
+const NUMBERS = {
+  connections: { standard: 100_000, least: 1 },
+  records: { standard: 10_000_000, least: 1 },
+  hours: { standard: 24, least: 1 },
+}
 
 /** Sets the process's exit code. */
 export async function benchSoak(args: readonly string[]): Promise<void> {
-  const wishes = takeNumbers(args, DEFAULTS, 1)
+  const wishes = takeWishes(args, NUMBERS)
   if (wishes === null) {
     process.exitCode = 64
     return

@@ -14,6 +14,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { PAGE_BYTES } from '../../firmware/board/limits.ts'
+import { takeWishes } from '../support/bench/bench-arguments.ts'
 import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
 import { text } from '../support/bench/table.ts'
 import {
@@ -206,16 +207,12 @@ function powersOfTen(least: number, most: number): number[] {
 
 /** Exit code 1 where a floor is missed. */
 export async function benchStatus(args: readonly string[]): Promise<void> {
-  const valueAfter = (flag: string): string | undefined => {
-    const at = args.indexOf(flag)
-    return at < 0 ? undefined : (args[at + 1] ?? '')
+  const wishes = takeWishes(args, { seed: { standard: 1, least: 0 } }, ['svg'])
+  if (wishes === null) {
+    process.exitCode = 64
+    return
   }
-  const seed = Number(valueAfter('--seed') || 1)
-  const svg = valueAfter('--svg')
-  if (!Number.isInteger(seed) || seed < 0 || svg === '') {
-    process.stderr.write('bench: --seed takes a number, --svg a file\n')
-    process.exit(64)
-  }
+  const { seed, svg, json } = wishes
   const tell = (what: string): void => {
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${what}${what === '' ? '' : ' …'}`)
   }
@@ -225,7 +222,7 @@ export async function benchStatus(args: readonly string[]): Promise<void> {
   const ok = floors.every((floor) => floor.ok)
   if (svg !== undefined) writeFileSync(svg, svgOf(costs))
   const parts = [text(tableOf(costs)), methodLine(seed, costs), floorLines(floors)]
-  const out = args.includes('--json')
+  const out = json
     ? JSON.stringify({ seed, pageBytes: PAGE_BYTES, ok, floors, costs: costs.map(plain) }, null, 2)
     : parts.join('\n\n')
   process.stdout.write(`${out}\n`)

@@ -21,8 +21,7 @@
  * Exit codes: 0 every floor holds; 1 a floor is broken; 64 a wrong command line.
  */
 
-import { parseArgs } from 'node:util'
-import { hasHelped } from '../support/bench/bench-arguments.ts'
+import { hasHelped, takeWishes } from '../support/bench/bench-arguments.ts'
 import { Calibration } from '../support/bench/calibration.ts'
 import { benchGuard } from '../support/bench/guard-cost.ts'
 import { median, text } from '../support/bench/table.ts'
@@ -183,25 +182,8 @@ function speedTable(rows: readonly Row[]): string[][] {
   return [[...head, ...floors], ...cells]
 }
 
-/** Seconds of each case, and whether figures are wanted as JSON; null for a wrong command line. */
-function takeArguments(args: readonly string[]): { seconds: number; json: boolean } | null {
-  try {
-    const options = {
-      json: { type: 'boolean', default: false },
-      seconds: { type: 'string', default: '1' },
-    } as const
-    const { values } = parseArgs({ args: [...args], options })
-    const seconds = Number(values.seconds)
-    if (seconds > 0) return { seconds, json: values.json }
-    process.stderr.write('bench: --seconds takes a number above 0\n')
-  } catch (error) {
-    process.stderr.write(`bench: ${(error as Error).message}\n`)
-  }
-  return null
-}
-
 async function main(args: readonly string[]): Promise<number> {
-  const wishes = takeArguments(args)
+  const wishes = takeWishes(args, { seconds: { standard: 1 } })
   if (wishes === null) return 64
   const { seconds, json } = wishes
   if (process.stderr.isTTY) process.stderr.write('the ways to a durable record …')

@@ -60,6 +60,25 @@ test('the record that --cut names is hit, and 0 means no cut', async () => {
   expect([last.ok, last.cutRecord]).toEqual([true, 151])
 })
 
+test('R1-U8: over a link that loses frames, the records that were in flight are named', () => {
+  const folders = ['--folder', join(folder, 'lossy')]
+  const words = ['--loss', '0.05', '--seed', '1', '--record-bytes', '1000', '--level', '2of3']
+  const command = ['demo', file, ...folders, ...words, '--engine', 'node']
+  const shown = (args: string[]): string => {
+    return spawnSync(process.execPath, [join(ROOT, 'dist/perdure.js'), ...args], {
+      encoding: 'utf8',
+    }).stdout
+  }
+  const text = shown(command)
+  const lanes = [...text.matchAll(/^ {2}file +(\d+) +case/gm)].map(([, slot]) => Number(slot) + 1)
+  expect(lanes.length).toBeGreaterThan(2)
+  expect(text).toMatch(new RegExp(`the cut +inside the commit of records ${lanes[0]} to `))
+  const [, again] = /^ {2}again +perdure (.*)$/m.exec(text)!
+  const plain = (one: string): string => one.replace(/^ {2}time .*$/m, '')
+  expect(again!.split(' ').toSorted()).toEqual(command.toSorted())
+  expect(plain(shown(again!.split(' ')))).toBe(plain(text))
+})
+
 test('one request per record, and at most two acknowledgements', async () => {
   const { writing, records } = await run({ cut: 0 })
   expect(records).toBe(151)

@@ -33,7 +33,11 @@ export interface DemoResult {
   readonly level: Durability
   readonly seed: number
   readonly engine: Engine
-  /** Record in whose commit the power went, or null. */
+  readonly loss: number
+  /**
+   * Record in whose commit the power went, or null. Where frames are lost records come again, and
+   * this counts those that came: `recovery` names the records that were in flight.
+   */
   readonly cutRecord: number | null
   readonly cut: CutReport | null
   readonly acknowledgedBeforeCut: number

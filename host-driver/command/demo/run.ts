@@ -152,7 +152,7 @@ class Demo {
       cutRecord === null
         ? 'no power cut is planned'
         : `seed ${options.seed}: the power will go inside the commit of record ${cutRecord} ` +
-            `of ${this.records}`,
+            `of ${this.records}${options.loss > 0 ? ', lost ones counted again' : ''}`,
     )
     const before = this.counts(dpu)
     await this.persistFile(region)
@@ -172,6 +172,7 @@ class Demo {
       level: options.level,
       seed: options.seed,
       engine: options.engine,
+      loss: options.loss,
       cutRecord: this.cutReport === null ? null : cutRecord,
       cut: this.cutReport,
       acknowledgedBeforeCut: this.acknowledgedBeforeCut,

@@ -2,10 +2,15 @@
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-/** What was asked for: each number, and whether the figures are wanted as JSON. */
-type Wishes<Name extends string> = Readonly<Record<Name, number>> & {
-  readonly json: boolean
+/** A number that a bench takes: a whole one from `least` on, or any above 0. */
+interface NumberKind {
+  readonly standard: number
+  readonly least?: number
 }
+
+/** What was asked for: each number, each file, and whether the figures are wanted as JSON. */
+type Wishes<Name extends string, File extends string> = Readonly<Record<Name, number>> &
+  Readonly<Partial<Record<File, string>>> & { readonly json: boolean }
 
 /** Whether help is asked for; then it has been said, on stdout. */
 export function hasHelped(args: readonly string[], help: string): boolean {
@@ -15,28 +20,31 @@ export function hasHelped(args: readonly string[], help: string): boolean {
 }
 
 /**
- * Reads `--NAME N` of each number, which is whole and `least` or more, and `--json`. Null, and a
- * line on stderr, where the command line is wrong.
+ * Reads `--NAME N` of each number, `--FILE PATH` of each file, and `--json`. Null, and a line on
+ * stderr, where the command line is wrong.
  */
-export function takeNumbers<Name extends string>(
+export function takeWishes<Name extends string, File extends string = never>(
   args: readonly string[],
-  defaults: Readonly<Record<Name, number>>,
-  least: number,
-): Wishes<Name> | null {
+  numbers: Readonly<Record<Name, NumberKind>>,
+  files: readonly File[] = [],
+): Wishes<Name, File> | null {
+  const kinds = Object.entries<NumberKind>(numbers)
   const options: NonNullable<ParseArgsConfig['options']> = { json: { type: 'boolean' } }
-  for (const name in defaults) options[name] = { type: 'string' }
+  for (const name of [...kinds.map(([one]) => one), ...files]) options[name] = { type: 'string' }
   try {
     const { json = false, ...given } = parseArgs({ args: [...args], options }).values
-    const numbers = Object.entries<number>(defaults).map(([name, standard]) => {
-      return [name, Number(given[name] ?? standard)] as const
-    })
-    const wrong = numbers.find(([, number]) => !(Number.isInteger(number) && number >= least))
-    if (wrong === undefined) {
-      return { ...Object.fromEntries(numbers), json } as Wishes<Name>
-    }
-    process.stderr.write(`bench: --${wrong[0]} takes a whole number, ${least} or more\n`)
+    const taken = kinds.map(([name, kind]) => [name, numberOf(name, kind, given[name])] as const)
+    return { ...given, ...Object.fromEntries(taken), json } as Wishes<Name, File>
   } catch (error) {
     process.stderr.write(`bench: ${(error as Error).message}\n`)
+    return null
   }
-  return null
+}
+
+function numberOf(name: string, { standard, least }: NumberKind, given: unknown): number {
+  const value = Number(given ?? standard)
+  const fits = least === undefined ? value > 0 : Number.isInteger(value) && value >= least
+  if (fits && given !== '') return value
+  const range = least === undefined ? 'a number above 0' : `a whole number, ${least} or more`
+  throw new RangeError(`--${name} takes ${range}`)
 }

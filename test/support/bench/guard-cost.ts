@@ -14,6 +14,7 @@ import { ENGINES, type Engine } from '../../bench/bench-floors.ts'
 import { type Bench, openBench } from '../cards/engine.ts'
 import { dataOf, persistFrames } from '../cards/test-card.ts'
 import { renumber } from '../wire/renumber.ts'
+import { takeWishes } from './bench-arguments.ts'
 import { median, text } from './table.ts'
 
 const SLOTS = 1024
@@ -126,12 +127,12 @@ function tableOf(rows: readonly Row[]): string[][] {
 
 /** Exit codes: 0 every floor holds; 1 a floor is broken; 64 a wrong command line. */
 export async function benchGuard(args: readonly string[]): Promise<void> {
-  const given = args.indexOf('--seconds')
-  const seconds = given < 0 ? 1 : Number(args[given + 1])
-  if (!(seconds > 0)) {
-    process.stderr.write('bench: --seconds takes a number above 0\n')
-    process.exit(64)
+  const wishes = takeWishes(args, { seconds: { standard: 1 } })
+  if (wishes === null) {
+    process.exitCode = 64
+    return
   }
+  const { seconds, json } = wishes
   const rows: Row[] = []
   for (const engine of ENGINES) {
     for (const [recordBytes, burst] of CASES) {
@@ -142,7 +143,6 @@ export async function benchGuard(args: readonly string[]): Promise<void> {
     }
   }
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-  const isJson = args.includes('--json')
-  process.stdout.write(`${isJson ? JSON.stringify(rows, null, 2) : text(tableOf(rows))}\n`)
+  process.stdout.write(`${json ? JSON.stringify(rows, null, 2) : text(tableOf(rows))}\n`)
   if (!rows.every(holds)) process.exitCode = 1
 }
