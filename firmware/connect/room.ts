@@ -9,14 +9,15 @@
  *   have equally many.
  * - Others lose nothing for a source that would get no place by it.
  * - A port that has as many connections as it may loses the oldest of its own whose peer was never
- *   heard; else that one which was silent for a minute.
+ *   heard; else that one which was silent for a minute. A queue pair that has failed takes no room
+ *   there, whether its peer says goodbye or not.
  */
 
 import { QUEUE_PAIRS, REPEAT_US } from '../board/limits.ts'
 import { random32 } from '../board/random.ts'
 import { failQueuePair } from '../burst/staging.ts'
 import { isHalfOpen, isNextToGrow, placesOfSources } from '../transport/places.ts'
-import { HOLD_RESTING, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { HOLD_RESTING, type QueuePair, STATE_ERROR, STATE_OPEN } from '../transport/queue-pair.ts'
 import * as cm from '../wire/cm.ts'
 import type { ConnectContext, Connection } from './context.ts'
 import { sendTo } from './send.ts'
@@ -87,7 +88,7 @@ function longestSilent(state: ConnectContext, source: string): QueuePair | null 
  * who was silent for longest is told that it is over, if that was a minute.
  */
 export function hasRoomOn(state: ConnectContext, port: number, most: number): boolean {
-  const connections = connectionsOf(state, port)
+  const connections = connectionsOf(state, port).filter(({ qp }) => qp!.state !== STATE_ERROR)
   if (connections.length < most) return true
   connections.sort((a, b) => silentSince(state, a.qp!) - silentSince(state, b.qp!))
   const halfOpen = connections.find(({ qp }) => isHalfOpen(qp!))

@@ -7,7 +7,9 @@ import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { TAKES_GUARDS } from '../../../firmware/medium/region.ts'
+import { putU16, u16 } from '../../../firmware/wire/bytes.ts'
 import { PRIVATE_BYTES_REP } from '../../../firmware/wire/cm.ts'
+import { IPV4_CHECKSUM, IPV4_TOTAL_LENGTH } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import {
@@ -48,6 +50,12 @@ import { disconnect, flushFrame, lines } from '../../support/wire/requests.ts'
 /** AETH in front of PAETH, behind Ethernet, IPv4, UDP and BTH. */
 const PAETH_AT = 14 + 20 + 8 + 12 + 4
 const ICRC_BYTES = 4
+const IP_AT = 14
+const UDP_LENGTH_AT = 14 + 20 + 4
+const BTH_AT = 14 + 20 + 8
+const AETH_AT = BTH_AT + 12
+/** Syndrome of an RNR NAK, of the timer of 655 ms. */
+const RNR_LONGEST = 0x20
 /** Lower byte of the flags in the private data of a REP. */
 const FLAGS_AT = 67
 
@@ -100,6 +108,22 @@ function withoutGuards(frame: Uint8Array): Uint8Array {
   if (frame.length <= mad.MAD_BYTES) return frame
   const other = frame.slice()
   other[frame.length - ICRC_BYTES - PRIVATE_BYTES_REP + FLAGS_AT]! &= ~TAKES_GUARDS
+  fillIcrc(other, 0, other.length)
+  return other
+}
+
+/** In place of a PERSIST_ACK of card B, an RNR NAK: it is asked again in the longest time. */
+function notReady(frame: Uint8Array): Uint8Array {
+  if (sentOf(frame).opcode !== PERSIST_ACK) return frame
+  const other = frame.slice(0, PAETH_AT + ICRC_BYTES)
+  const less = frame.length - other.length
+  putU16(other, IP_AT + IPV4_TOTAL_LENGTH, u16(other, IP_AT + IPV4_TOTAL_LENGTH) - less)
+  // One's complement: what the length loses, the check sum of the header gains.
+  const sum = u16(other, IP_AT + IPV4_CHECKSUM) + less
+  putU16(other, IP_AT + IPV4_CHECKSUM, (sum & 0xffff) + (sum >> 16))
+  putU16(other, UDP_LENGTH_AT, u16(other, UDP_LENGTH_AT) - less)
+  other[BTH_AT] = RC_ACKNOWLEDGE
+  other[AETH_AT] = RNR_LONGEST
   fillIcrc(other, 0, other.length)
   return other
 }
@@ -257,6 +281,31 @@ describe('S1-M5: what is refused', () => {
     const status = only(send(made, recordsOf(upTo(8)), { condition: IN_ORDER }))
     expect(status).toMatchObject({ said: 'durable', durable: upTo(8) })
     for (const work of works) if (work.owner === owner) work.owner = null
+    expectNothingHeld(made)
+  })
+
+  test('BATCH_TIME: a DPU that is never ready fills the link for a second; then it is ready', () => {
+    const made = relay()
+    const { wire } = made
+    wire.spoil = notReady
+    const others = [made.qp, wire.a.connect(4096, 0, 7)]
+    for (const [i, qp] of others.entries()) {
+      const records = recordsOf(upTo(BATCH_ELEMENTS_MAX).map((slot) => slot + 32 * i))
+      expect(statuses(serve(made, ...batchFrames(qp, made, records)))).toEqual([])
+    }
+    const late = wire.a.connect(4096, 0, 7)
+    expect(statuses(serve(made, ...batchFrames(late, made, recordsOf(upTo(3)))))).toEqual([])
+    const from = wire.heard.length
+    for (let i = 0; i < 12; i++) wire.pass(BATCH_TIMEOUT_US / 10)
+    expect(only(wire.heard.slice(from))).toMatchObject({ said: 'BATCH_TIME', durable: [] })
+    wire.spoil = (frame) => frame
+    const ready = wire.heard.length
+    for (let i = 0; i < 12; i++) wire.pass(BATCH_TIMEOUT_US / 10)
+    const ends = statuses(wire.heard.slice(ready))
+    expect(ends.map(({ said, durable }) => [said, durable.length])).toEqual([
+      ['durable', BATCH_ELEMENTS_MAX],
+      ['durable', BATCH_ELEMENTS_MAX],
+    ])
     expectNothingHeld(made)
   })
 

@@ -10,6 +10,9 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import {
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNKS,
+  BATCH_CHUNKS_EACH,
   BATCH_TIMEOUT_US,
   BURST_FRAMES,
   FLUSH_TIMEOUT_US,
@@ -93,11 +96,11 @@ type Through = BatchSetting &
   }
 
 /** A card with a region through the caches of its host, whose state can be looked at. */
-function through(shape: RegionShape = {}, mtu = 4096): Through {
+function through(shape: RegionShape = {}, mtu = 4096, partBytes = PART_BYTES): Through {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_ON })
   let state: BatchSetting['state'] | null = null
   const left: Sent[] = []
-  const card = new TestCard(PART_BYTES, {
+  const card = new TestCard(partBytes, {
     host,
     leaves: (frame) => left.push(frame),
     ram: new HostRam(1 << 17, host.link),
@@ -472,6 +475,23 @@ describe('S1-M5: what is refused', () => {
       durable: upTo(first),
     })
     expect(heldBy(made.state)).toEqual(NOTHING_HELD)
+  })
+
+  test('BATCH_ROOM: where batches that are not whole have every chunk, likewise', () => {
+    const made = through({}, 4096, 1 << 21)
+    const { card } = made
+    // A record of more than half a chunk has it for itself.
+    const data = dataOf(BATCH_CHUNK_BYTES / 2, 1)
+    const fill = card.provision({ name: 'fill', slots: BATCH_CHUNKS_EACH, capacity: data.length })
+    const large = upTo(BATCH_CHUNKS_EACH).map((slot) => ({ slot, data, expect: 0n }))
+    for (let i = 0; i < BATCH_CHUNKS / BATCH_CHUNKS_EACH; i++) {
+      const frames = batchFrames(card.connect(), fill, large, { count: 256, ends: false })
+      for (let at = 0; at < frames.length; at += 32) card.serve(...frames.slice(at, at + 32))
+    }
+    const sent = send(made, recordsOf(upTo(20)), { condition: INDEPENDENT })
+    const first = THROUGH_JOBS - THROUGH_SINGLES
+    const status = only([...sent, ...run(made)])
+    expect(status).toMatchObject({ said: 'BATCH_ROOM', durable: upTo(first) })
   })
 
   test('BATCH_TIME: without a job for a second the rest is refused, and others go on', () => {

@@ -43,6 +43,25 @@ describe('what an admin publishes', () => {
     expect(reads(card, connectStock(card, { n: 2 }).qp, bytes)).toBe(true)
   })
 
+  test('R1-S14: published again with the same addresses changes nothing, with others it does', () => {
+    const { card, admin } = guests()
+    const bytes = admin.openAsIs('bytes')
+    publishStock(admin, 'bytes', { sources: [[ipv4(9), 128]] })
+    const first = connectStock(card, { last: 9 })
+    publishStock(admin, 'bytes', { sources: [[ipv4(9), 128]] })
+    expect(reads(first, first.qp, bytes)).toBe(true)
+    for (const [n, source] of (
+      [
+        [ipv4(9), 127],
+        [ipv4(8), 127],
+      ] as const
+    ).entries()) {
+      const before = connectStock(card, { last: 9, n: n + 2 })
+      publishStock(admin, 'bytes', { sources: [source] })
+      expect(reads(before, before.qp, bytes)).toBe(false)
+    }
+  })
+
   test.each([
     ['another flag', { flags: 2 }],
     ['more flags', { flags: 3 }],
@@ -399,6 +418,31 @@ describe('a port with room for two', () => {
     expect(reads(card, honest.qp, bytes)).toBe(true)
     const other = connectStock(card, { last: 2 })
     expect(reads(other, other.qp, bytes)).toBe(true)
+  })
+
+  test('R1-S14: is not kept full by who breaks his own connection', () => {
+    const { card, admin } = guests()
+    const bytes = admin.openAsIs('bytes')
+    publishStock(admin, 'bytes', { connections: 2 })
+    for (const last of [1, 2]) {
+      const eve = connectStock(card, { last })
+      expect(reads(eve, eve.qp, bytes)).toBe(true)
+      expect(reads(eve, eve.qp, { ...bytes, rkey: bytes.rkey ^ 0x10000 })).toBe(false)
+      expect(reads(eve, eve.qp, bytes), 'its queue pair is over').toBe(false)
+    }
+    const other = connectStock(card, { last: 3 })
+    expect(other.reason).toBe(0)
+    expect(reads(other, other.qp, bytes)).toBe(true)
+  })
+
+  test('R1-S14: is full of those who have spoken and never said that they are connected', () => {
+    const { card, admin } = guests()
+    const bytes = admin.openAsIs('bytes')
+    publishStock(admin, 'bytes', { connections: 1 })
+    const first = connectStock(card, { last: 1, confirms: false })
+    expect(reads(first, first.qp, bytes)).toBe(true)
+    expect(connectStock(card, { last: 2 }).reason).toBe(NO_RESOURCES)
+    expect(reads(first, first.qp, bytes)).toBe(true)
   })
 
   test('R1-S14: has who was silent for a minute make room, and tells him', () => {

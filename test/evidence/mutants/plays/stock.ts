@@ -3,7 +3,7 @@
 import { CLIENTS } from '../../../../firmware/board/limits.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import { ackStatuses, dataOf, persistFrames } from '../../../support/cards/test-card.ts'
-import { persists } from '../../../support/sessions/asks.ts'
+import { persists, reads } from '../../../support/sessions/asks.ts'
 import { ADMIN_2, guests } from '../../../support/sessions/closed-card.ts'
 import { Guest } from '../../../support/sessions/guest.ts'
 import { connectStock, ipv4, publishStock } from '../../../support/sessions/stock.ts'
@@ -16,8 +16,12 @@ function ports(): string | null {
   if (publishStock(admin, 'bytes', { flags: 0 }) === 'PASS') return 'what nobody said is published'
   publishStock(admin, 'bytes', { sources: [[ipv4(8), 126]], connections: 1 })
   if (connectStock(card, { last: 12 }).reason === 0) return 'who is not named may connect'
-  if (connectStock(card, { last: 9 }).reason !== 0) return 'who is named may not connect'
+  const first = connectStock(card, { last: 9 })
+  if (first.reason !== 0) return 'who is named may not connect'
   if (connectStock(card, { last: 10 }).reason === 0) return 'a port takes more than it may'
+  const region = admin.openAsIs('bytes')
+  reads(first, first.qp, { ...region, rkey: region.rkey ^ 0x10000 })
+  if (connectStock(card, { last: 10 }).reason !== 0) return 'who has failed takes the room'
   return null
 }
 

@@ -267,6 +267,14 @@ const STOCK: readonly Mutant[] = [
     killer: directed('ports for clients without sessions'),
   },
   {
+    id: 'failed-takes-room',
+    rule: 'R1-S14: who breaks his own connection takes no room of a port',
+    file: 'firmware/connect/room.ts',
+    find: '.filter(({ qp }) => qp!.state !== STATE_ERROR)',
+    replace: '',
+    killer: directed('ports for clients without sessions'),
+  },
+  {
     id: 'from-anywhere',
     rule: 'R1-S14: to a port connects who is named',
     file: 'firmware/connect/judge.ts',
