@@ -65,11 +65,11 @@ export {
   dualRead,
   dualWrite,
 } from './records/dual-write.ts'
+export type { ReadRecord, RecordsOptions, SlotRead } from './records/records.ts'
 export type {
   CopiesOptions,
   CopiesRead,
   PersistOptions,
-  ReadRecord,
   Region,
 } from './records/region.ts'
 export type { OtherOptions, Place } from './status/alternatives.ts'

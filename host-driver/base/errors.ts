@@ -34,12 +34,18 @@ export type ErrorCode =
   | 'PERDURE_QUEUE_ENDED' // the queue is closed, or in the error state
   | 'PERDURE_CARD_REMOVED' // the card behind PCIe is gone
 
+/** What Node and browsers call such errors, whoever throws them. */
+const NAMES: Partial<Readonly<Record<ErrorCode, string>>> = {
+  PERDURE_ABORTED: 'AbortError',
+  PERDURE_DEADLINE: 'TimeoutError',
+}
+
 export class PerdureError extends Error {
   readonly code: ErrorCode
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(printable(message), options)
-    this.name = new.target.name
+    this.name = NAMES[code] ?? new.target.name
     this.code = code
   }
 }

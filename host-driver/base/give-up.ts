@@ -2,7 +2,18 @@
 
 import type { Clock } from './clock.ts'
 import { PerdureError } from './errors.ts'
+import { DURATION, type Kinds, SIGNAL } from './kinds.ts'
 import { onAbort } from './signals.ts'
+
+/** How long to wait for a call. */
+export interface WaitOptions {
+  /** Gives up waiting when it fires. */
+  readonly signal?: AbortSignal
+  /** Gives up waiting after this time, ms. */
+  readonly deadlineMs?: number
+}
+
+export const WAIT_KINDS: Kinds<WaitOptions> = { signal: SIGNAL, deadlineMs: DURATION }
 
 /** What may be given up: `nothingSent` is its end where that is so. */
 export interface MayGiveUp {
@@ -39,4 +50,25 @@ export function giveUpWhen(
     cancel()
     forget()
   }
+}
+
+/**
+ * What is asked for, unless the signal fires, or its time is over: for what changes nothing, so
+ * that nobody minds when it ends. Rejects then with PERDURE_ABORTED or PERDURE_DEADLINE.
+ */
+export function within<T>(
+  clock: Clock,
+  what: string,
+  { deadlineMs, signal }: WaitOptions,
+  ask: () => Promise<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let isGivenUp = false
+    const giveUp = (why: string, { code, cause }: PerdureError): void => {
+      isGivenUp = true
+      reject(new PerdureError(code, `${what}: ${why}`, { cause }))
+    }
+    const release = giveUpWhen(clock, { what, giveUp }, deadlineMs, signal)
+    if (!isGivenUp) void ask().then(resolve, reject).finally(release)
+  })
 }

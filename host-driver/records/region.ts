@@ -7,7 +7,7 @@
 
 import { sleep } from '../base/clock.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from '../base/errors.ts'
-import { giveUpWhen } from '../base/give-up.ts'
+import { giveUpWhen, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
 import {
   check,
   checkBytes,
@@ -47,6 +47,13 @@ import { goneError, type OpenRegion } from '../way/region-handle.ts'
 import { PendingWrite, type Write } from '../way/write.ts'
 import { Batch, type BatchGround, type BatchOptions, checkBatchOptions } from './batch.ts'
 import { type DualPlace, type DualReceipt, dualWrite } from './dual-write.ts'
+import {
+  RECORDS_KINDS,
+  type ReadRecord,
+  type RecordsOptions,
+  recordsOf,
+  type SlotRead,
+} from './records.ts'
 
 export interface PersistOptions {
   /** Level for this record; that of `connect` by default. */
@@ -67,12 +74,6 @@ export interface PersistOptions {
   readonly signal?: AbortSignal
   /** Gives up waiting after this time, ms. */
   readonly deadlineMs?: number
-}
-
-/** A record as it was read and verified. */
-export interface ReadRecord extends SlotRecord {
-  /** Whether anybody has written this slot yet. */
-  readonly written: boolean
 }
 
 export interface CopiesOptions {
@@ -279,9 +280,33 @@ export class Region {
    * The record as the DPU has settled it. Throws RecordLost where no copy is valid, RecordCorrupt
    * where what arrives does not match its check code.
    */
-  async read(slot: number): Promise<ReadRecord> {
+  async read(slot: number, options: WaitOptions = {}): Promise<ReadRecord> {
     this.checkOpen()
     this.checkSlot(slot)
+    checkFields('options of a read', options, WAIT_KINDS)
+    const what = `read record ${slot} of '${this.name}'`
+    return await within(this.connection.way, what, options, () => this.readSettled(slot))
+  }
+
+  /**
+   * The records from one slot on, in their order, read ahead of whoever takes them:
+   * `for await (const { slot, data } of region.records({ from: 100 })) …`. Those that nobody has
+   * written are passed over, unless `blank` is said. The signal ends all of it; `deadlineMs` is for
+   * each record. Throws PERDURE_ARGUMENT; the iteration rejects as `read` does, and ends.
+   */
+  records(options: RecordsOptions = {}): AsyncGenerator<SlotRead, void, undefined> {
+    this.checkOpen()
+    checkFields('options of records', options, RECORDS_KINDS)
+    const { from = 0, count = Math.max(0, this.slots - from), signal, deadlineMs } = options
+    if (from + count > this.slots) {
+      const asked = `${count} records of '${this.name}' from slot ${from} on`
+      throw new ArgumentError(`${asked}: its slots are 0 to ${this.slots - 1}`)
+    }
+    const wait = { ...(signal && { signal }), ...(deadlineMs !== undefined && { deadlineMs }) }
+    return recordsOf((slot) => this.read(slot, wait), from, from + count, options)
+  }
+
+  private async readSettled(slot: number): Promise<ReadRecord> {
     const { stride } = this.open.info
     // What need not wait leaves within the call: a write that is asked for next stays behind it.
     const wait = this.watched?.pause(slot * stride, stride) ?? null

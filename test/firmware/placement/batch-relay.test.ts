@@ -284,7 +284,7 @@ describe('S1-M5: what is refused', () => {
     expectNothingHeld(made)
   })
 
-  test('BATCH_TIME: a DPU that is never ready fills the link for a second; then it is ready', () => {
+  test('BATCH_TIME: a DPU that is not ready fills the link for a second; then it is', () => {
     const made = relay()
     const { wire } = made
     wire.spoil = notReady

@@ -43,7 +43,7 @@ describe('what an admin publishes', () => {
     expect(reads(card, connectStock(card, { n: 2 }).qp, bytes)).toBe(true)
   })
 
-  test('R1-S14: published again with the same addresses changes nothing, with others it does', () => {
+  test('R1-S14: published again changes nothing, but with other addresses it does', () => {
     const { card, admin } = guests()
     const bytes = admin.openAsIs('bytes')
     publishStock(admin, 'bytes', { sources: [[ipv4(9), 128]] })
