@@ -44,6 +44,7 @@ import {
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { ORDERS } from './power-console.ts'
+import { endWithNpm } from './with-npm.ts'
 
 interface Options extends Omit<EmulationOptions, 'seed' | 'identity'> {
   /** Files of the card's private key, and of its peers. */
@@ -246,6 +247,7 @@ function checkFlash(image: string | undefined, options: Options): void {
 }
 
 async function emulate(image: string | undefined, options: Options): Promise<void> {
+  endWithNpm()
   checkHost(options)
   checkFlash(image, options)
   if (image !== undefined && options.create !== true) {

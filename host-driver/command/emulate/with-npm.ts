@@ -1,0 +1,31 @@
+/**
+ * What npm has started ends with it: a `kill -9` of `npx perdure emulate` reaches npm alone, and
+ * the card would go on without anybody who knows of it (R1-U6).
+ */
+
+import { readFileSync } from 'node:fs'
+
+/** How often it is looked, ms. */
+const LOOK_MS = 250
+
+/** Ends this process as a `kill -9` does, once the npm is gone that has started it. */
+export function endWithNpm(): void {
+  // npm tells what it starts which of its commands that is.
+  if (process.env.npm_command === undefined) return
+  const [parent, shell] = [process.ppid, parentOf(process.ppid)]
+  setInterval(() => {
+    // npm has a shell start it, which may stay between the two.
+    if (process.ppid === parent && parentOf(parent) === shell) return
+    process.kill(process.pid, 'SIGKILL')
+  }, LOOK_MS).unref()
+}
+
+/** The parent of a process, or null where the system does not tell. */
+function parentOf(pid: number): string | null {
+  try {
+    // Behind the name, which may have anything in it: state and parent.
+    return /^.*\) \S (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1] ?? null
+  } catch {
+    return null
+  }
+}
