@@ -1,5 +1,5 @@
 /**
- * Many records, one after the other, and reads that are given up (R1-U13): in the order of their
+ * Many records, one after the other, and reads that are given up: in the order of their
  * slots, with as many read ahead as was said, and with errors that are named as Node names them.
  */
 
@@ -46,7 +46,7 @@ const from = (first: number, count: number): number[] => {
 const isWritten = (slot: number): boolean => slot % 3 === 0
 
 describe('the records of a region', () => {
-  test('R1-U13: come in the order of their slots, those that were written', async () => {
+  test('come in the order of their slots, those that were written', async () => {
     const { region } = await bench()
     expect(await all(region.records())).toEqual(from(0, SLOTS).filter(isWritten))
     for (const first of [0, 1, 2, SLOTS - 1, SLOTS]) {
@@ -60,7 +60,7 @@ describe('the records of a region', () => {
     }
   })
 
-  test.each([1, 2, 7, 1024])('R1-U13: %i of them are read ahead, and no more', async (ahead) => {
+  test.each([1, 2, 7, 1024])('%i of them are read ahead, and no more', async (ahead) => {
     const { dpu, region } = await bench()
     const reads = (): number => dpu.statistics().packets
     const before = reads()
@@ -74,7 +74,7 @@ describe('the records of a region', () => {
     expect(await all(region.records({ ahead }))).toEqual(from(0, SLOTS).filter(isWritten))
   })
 
-  test('R1-U13, D-14: end with the error of the first that cannot be read', async () => {
+  test('D-14: end with the error of the first that cannot be read', async () => {
     const { local, region } = await bench()
     const { live } = local.nvdimm
     const words = new DataView(live.buffer, live.byteOffset, live.byteLength)
@@ -110,7 +110,7 @@ describe('the records of a region', () => {
 })
 
 describe('a read that is given up', () => {
-  test('R1-U13: is an AbortError with the signal’s reason, or a TimeoutError', async () => {
+  test('is an AbortError with the signal’s reason, or a TimeoutError', async () => {
     const { local, region } = await bench()
     const control = new AbortController()
     local.link.script = () => ({ drop: true })
@@ -126,7 +126,7 @@ describe('a read that is given up', () => {
     expect((await region.read(3)).data).toEqual(Uint8Array.of(3))
   })
 
-  test('R1-U13: is not sent where the signal has fired before', async () => {
+  test('is not sent where the signal has fired before', async () => {
     const { dpu, region } = await bench()
     const { packets } = dpu.statistics()
     const error = await failure(region.read(0, { signal: AbortSignal.abort() }))
@@ -134,7 +134,7 @@ describe('a read that is given up', () => {
     expect(dpu.statistics().packets).toBe(packets)
   })
 
-  test('R1-U13: ends an iteration; a deadline is that of each record', async () => {
+  test('ends an iteration; a deadline is that of each record', async () => {
     const { local, region } = await bench()
     const control = new AbortController()
     const seen: number[] = []
