@@ -14,6 +14,7 @@ import { addAdminister } from './administer/administer.ts'
 import { exitCodeOf, OK, USAGE } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { addCapture } from './capture/capture.ts'
+import { addCheck } from './check.ts'
 import { addDemo } from './demo.ts'
 import { addEmulate } from './emulate/emulate.ts'
 import { addConsole } from './flash/console.ts'
@@ -40,6 +41,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   (program) => addImage(program, version()),
   addFlash,
   addAdminister,
+  addCheck,
   addKey,
   addPeers,
 ]

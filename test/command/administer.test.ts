@@ -6,11 +6,12 @@
 
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { emulateIn, type Run, runIn, stop } from '../support/command/command.ts'
+import { blankImage, imageWithLost } from '../support/command/lost-image.ts'
 
 const ENGINE = ['--engine', 'node']
 const folder = mkdtempSync(join(tmpdir(), 'perdure-administer-'))
@@ -30,35 +31,13 @@ const sha = (name: string): string => {
     .digest('hex')
 }
 
-/** A part of 1 MiB that holds nothing. */
-function blank(name: string): string {
-  writeFileSync(join(folder, name), '')
-  truncateSync(join(folder, name), 1 << 20)
-  return name
-}
+const blank = (name: string): string => blankImage(folder, name)
 
 /** A card that serves that image; its address. */
 async function serve(...args: string[]): Promise<string> {
   const [card, [address]] = await emulateIn(folder, 1, [...args, ...ENGINE, '--udp', '127.0.0.1:0'])
   cards.push(card)
   return address!
-}
-
-/** An image with a region 'orders' of four slots, of which some records have no valid copy. */
-async function imageWithLost(name: string, ...lost: number[]): Promise<string> {
-  blank(name)
-  const shape = ['--slots', '4', '--capacity', '64']
-  expect((await perdure('format', name, ...ENGINE)).code).toBe(0)
-  expect((await perdure('region', 'create', name, 'orders', ...shape, ...ENGINE)).code).toBe(0)
-  writeFileSync(join(folder, 'four'), Buffer.alloc(256, 'x'))
-  expect((await perdure('persist', name, 'orders', 'four', ...ENGINE)).code).toBe(0)
-  const bytes = readFileSync(join(folder, name))
-  for (let at = 0; at < bytes.length; at += 64) {
-    const isSlot = bytes.readUInt32LE(at + 16) === 0x5044534c
-    if (isSlot && lost.includes(bytes.readUInt32LE(at + 24))) bytes[at]! ^= 1
-  }
-  writeFileSync(join(folder, name), bytes)
-  return name
 }
 
 describe('a running card', () => {
@@ -146,13 +125,14 @@ describe('a running card', () => {
     const withdrawn = await asAdmin('withdraw', card, '7471')
     expect(withdrawn).toMatchObject({ code: 0 })
     expect(withdrawn.stderr).toBe('nothing is offered on port 7471 now\n')
-    expect((await perdure('withdraw', card, '7471')).stderr).toContain("'perdure key new'")
+    const stranger = await runIn(folder, ['withdraw', card, '7471'], { XDG_CONFIG_HOME: folder })
+    expect(stranger.stderr).toContain("'perdure key new'")
   })
 })
 
 describe('lost records', () => {
   test('R1-U3, D-14: are found by a scan, and given up one by one', async () => {
-    const image = await imageWithLost('lost.img', 1, 3)
+    const image = await imageWithLost(folder, 'lost.img', 1, 3)
     const card = await serve(image)
     const scanned = await perdure('scan', card, 'orders', '--json')
     expect(scanned.code).toBe(1)
@@ -174,7 +154,7 @@ describe('lost records', () => {
   })
 
   test('R1-U3: of an image likewise; what only looks leaves it as it is', async () => {
-    const image = await imageWithLost('off.img', 2)
+    const image = await imageWithLost(folder, 'off.img', 2)
     expect((await perdure('scan', image, ...ENGINE)).code).toBe(1)
     const before = sha(image)
     await perdure('status', image, ...ENGINE)
@@ -201,7 +181,7 @@ describe('of an image', () => {
     ['discard', 'IMAGE orders:0 --yes', 64, 'is not lost', 'nothing was changed'],
     ['discard', 'IMAGE orders:9 --yes', 64, '9', '0 to 3'],
   ])('R1-U3, R1-U7: %s %s is refused with %i', async (command, words, code, ...told) => {
-    const image = refused ?? (await imageWithLost('refused.img'))
+    const image = refused ?? (await imageWithLost(folder, 'refused.img'))
     refused = image
     const args = `${command} ${words.replace('IMAGE', image)}`.split(' ')
     const ended = await perdure(...args, ...ENGINE)

@@ -209,6 +209,8 @@ const FILES: readonly Row[] = [
 ]
 
 const ADMINISTER: readonly Row[] = [
+  ['check good.img --timeout 0', 64, "'0'", 'seconds, more than 0, to 3600'],
+  ['check good.img --allow all', 64, "'all'", 'volatile or open'],
   ['status none', 66, 'none: it is not there (ENOENT)', MAKES],
   ['status dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['status text', 65, 'text: 5 bytes', 'name an image'],
