@@ -42,7 +42,7 @@ function parsed({ stdout, stderr }: Run): { word: string; text: string; figures:
   return { word: word!, text: text!, figures: all }
 }
 
-test('a card that serves: OK where its memory and its openness are allowed, else a warning', async () => {
+test('a card that serves is OK; its memory and its openness are warnings', async () => {
   const card = await serve('well.img', '--create', '--region', 'notes:8:64')
   const warned = await check(card)
   expect(warned.code).toBe(1)
