@@ -1,6 +1,6 @@
 /** Connecting: from a target, a wire, or an open device, to a DPU that serves. */
 
-import { DPU_ENDPOINT, keptOptions, neighbour } from './base/addresses.ts'
+import { cardAt, keptOptions, neighbour } from './base/addresses.ts'
 import { ArgumentError, PerdureError } from './base/errors.ts'
 import { check, checkFields } from './base/kinds.ts'
 import { onAbort } from './base/signals.ts'
@@ -109,7 +109,7 @@ async function openWay(
   const way = new WireWay(
     wire,
     options.own ?? neighbour(random),
-    options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },
+    options.peer ?? cardAt(at?.ipv4),
     options.capture,
   )
   if (options.own === undefined) way.anotherMac = () => neighbour(random).mac

@@ -74,7 +74,7 @@ export {
   type LinkScript,
   type Verdict,
 } from './network/link.ts'
-export { Netdev, openNetdev } from './network/netdev.ts'
+export { JoinedNetdev, joinNetdev, Netdev, openNetdev } from './network/netdev.ts'
 export { NETWORK_PEERS_MAX } from './network/peers.ts'
 export { EthernetSwitch, type SwitchPort } from './network/switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './network/tunnel.ts'

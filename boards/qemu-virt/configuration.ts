@@ -1,6 +1,8 @@
 /** What the machine is told: the texts of `perdured.conf` and `boot.conf` (boards/linux). */
 
+import { isIPv4 } from 'node:net'
 import { SMP_PORT } from '../flash/smp-packet.ts'
+import { macOfCard } from '../software/card-address.ts'
 
 /** Where the card has what its configurations name. */
 export const INSIDE = {
@@ -24,8 +26,14 @@ export const KERNEL_PORTS: Readonly<Record<'smp' | 'tunnel', number>> = {
   tunnel: 4791,
 }
 
-/** The card's Ethernet address: that of the emulator's card, where the host driver looks. */
-export const CARD_MAC = '02:00:00:00:00:02'
+/** The card's Ethernet address: where the host driver looks for a card of that IPv4 address. */
+export function cardMac({ ipv4 = '' }: Settings = {}): string {
+  const mac = macOfCard((isIPv4(ipv4) ? ipv4 : USUAL_IPV4).split('.').map(Number))
+  return mac.map((byte) => byte.toString(16).padStart(2, '0')).join(':')
+}
+
+/** That of perdured where nothing is said. */
+const USUAL_IPV4 = '10.0.0.2'
 
 /** Where ivshmem sits on the machine's PCI bus, and the file of its memory. */
 export const WINDOW_SLOT = '05.0'
@@ -51,7 +59,7 @@ export function configurationText(cpu: CpuName, window: boolean, settings: Setti
     memory: INSIDE.memory,
     clean: CPUS[cpu],
     link: ['packet:eth0', `udp:${KERNEL_ADDRESS}:${KERNEL_PORTS.tunnel}`],
-    mac: CARD_MAC,
+    mac: cardMac(settings),
     console: `unix:${INSIDE.console}`,
     log: 'json',
     ...(window ? { 'host-window': WINDOW } : {}),

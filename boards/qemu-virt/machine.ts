@@ -18,8 +18,8 @@ import { createInterface } from 'node:readline'
 import { isThere, Trouble } from '../tools/debian/programs.ts'
 import {
   bootText,
-  CARD_MAC,
   type CpuName,
+  cardMac,
   configurationText,
   type Settings,
   WINDOW_SLOT,
@@ -312,7 +312,7 @@ export class VirtualMachine {
   }
 
   private commandLine(): string[] {
-    const { image, memory, window, console } = this.options
+    const { image, memory, window, console, settings } = this.options
     const at = (name: string): string => join(this.folder, name)
     const part = `memory-backend-file,id=nv,share=on,mem-path=${memory},size=${this.fileBytes}`
     const serial =
@@ -329,7 +329,7 @@ export class VirtualMachine {
       ...['-device', 'virtconsole,chardev=log'],
       ...['-netdev', `stream,id=net,server=off,addr.type=unix,addr.path=${at('net')}`],
       '-device',
-      `virtio-net-pci,netdev=net,mac=${CARD_MAC},host_mtu=9000,romfile=,addr=03.0`,
+      `virtio-net-pci,netdev=net,mac=${cardMac(settings)},host_mtu=9000,romfile=,addr=03.0`,
       ...(window === undefined ? [] : windowArguments(window)),
       ...['-drive', `if=none,id=slots,format=raw,file=${slotsPath(memory)}`],
       ...['-device', 'virtio-blk-pci,drive=slots,addr=06.0', ...userNetwork(this.ports, '07.0')],

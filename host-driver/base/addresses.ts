@@ -4,12 +4,18 @@
  */
 
 import { isIP } from 'node:net'
+import { macOfCard } from '../../boards/software/card-address.ts'
 import type { Endpoint } from './wire.ts'
 
 /** The port of the emulated DPU. */
 export const DPU_ENDPOINT: Endpoint = {
   mac: [0x02, 0, 0, 0, 0, 0x02],
   ipv4: [10, 0, 0, 2],
+}
+
+/** A card at that IPv4 address, unless it was given another Ethernet address than its own. */
+export function cardAt(ipv4: readonly number[] = DPU_ENDPOINT.ipv4): Endpoint {
+  return { mac: macOfCard(ipv4), ipv4 }
 }
 
 /** Another host of the DPU's network; which one is drawn, so that clients differ. */

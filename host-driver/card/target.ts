@@ -7,6 +7,7 @@ import { accessSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import type { HostPort } from '../../boards/host-port.ts'
 import { PORT_AT, PORT_EPOCH } from '../../firmware/board/hal.ts'
+import { cardAt } from '../base/addresses.ts'
 import { sleep } from '../base/clock.ts'
 import { PerdureError } from '../base/errors.ts'
 import type { Endpoint } from '../base/wire.ts'
@@ -37,13 +38,7 @@ export function parsePcieTarget(target: string): PcieTarget {
   if (path === '') {
     throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say pcie:FILE[/address]`)
   }
-  return { path, peer: leads ? cardAt(last) : null }
-}
-
-/** A card of the emulator's network: its MAC has the last three bytes of its IPv4 address. */
-function cardAt(address: string): Endpoint {
-  const ipv4 = address.split('.').map(Number)
-  return { mac: [0x02, 0, 0, ...ipv4.slice(1)], ipv4 }
+  return { path, peer: leads ? cardAt(last.split('.').map(Number)) : null }
 }
 
 /** How long a card may take to see that there is a host, and how often we look, µs. */

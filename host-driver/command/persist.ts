@@ -11,20 +11,32 @@ import type { Readable } from 'node:stream'
 import { type Command, Option } from 'commander'
 import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { ArgumentError } from '../base/errors.ts'
+import { isPcieTarget, parsePcieTarget } from '../card/target.ts'
+import type { Attachment } from '../control/management.ts'
+import type { Dpu } from '../dpu.ts'
 import type { Region } from '../records/region.ts'
 import { type Durability, parseDurability } from '../way/durability.ts'
 import type { Receipt, Write } from '../way/write.ts'
-import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './base/arguments.ts'
+import {
+  engineOption,
+  type FarCard,
+  farCard,
+  pathMtuOf,
+  pathMtuOption,
+  wholeNumber,
+} from './base/arguments.ts'
+import { whenInterrupted } from './base/interrupts.ts'
 import { Output } from './base/output.ts'
-import { checkFile } from './base/system-errors.ts'
+import { checkFile, messageOf } from './base/system-errors.ts'
 import { bytesText, facts, timeText } from './base/table.ts'
-import { openRecords, withTarget } from './base/target.ts'
+import { isAddress, openRecords, withTarget } from './base/target.ts'
 
 interface Options {
   readonly slot: number
   readonly level?: Durability
   readonly form: 'replicated' | 'carried'
   readonly batch?: 'independent' | 'inOrder'
+  readonly attach?: FarCard
   readonly json?: boolean
   readonly capture?: string
   readonly engine?: 'quickjs' | 'node'
@@ -49,6 +61,11 @@ export function addPersist(program: Command): void {
         ['independent', 'inOrder'],
       ),
     )
+    .option(
+      '--attach <address[:port]>',
+      'through the target into another card, which publishes the region at that port (7471)',
+      farCard,
+    )
     .option('--capture <file>', 'write every frame to a pcap file')
     .addOption(engineOption())
     .addOption(pathMtuOption())
@@ -66,12 +83,23 @@ async function persistFile(
   if (options.batch !== undefined && options.form !== 'replicated') {
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
+  if (options.attach !== undefined) checkAttaches(target)
   if (file !== '-') checkFile(file)
   const source = file === '-' ? process.stdin : (await open(file)).createReadStream()
   try {
     await persistStream(target, name, source, options)
   } finally {
     source.destroy()
+  }
+}
+
+/** Throws ArgumentError where the target has no network, or leads its host there itself. */
+function checkAttaches(target: string): void {
+  if (!isAddress(target)) {
+    throw new ArgumentError(`${target}: an image has no network: --attach is for a card`)
+  }
+  if (isPcieTarget(target) && parsePcieTarget(target).peer === null) {
+    throw new ArgumentError(`without --attach: to its own host another card is ${target}/ADDRESS`)
   }
 }
 
@@ -82,35 +110,80 @@ async function persistStream(
   options: Options,
 ): Promise<void> {
   const output = new Output(options.json === true)
-  const { engine, capture } = options
+  const { engine, capture, attach } = options
   const writing = { writes: true, capture, connect: pathMtuOf(options), engine }
   await withTarget(target, writing, async ({ dpu }) => {
-    if (dpu.durable === 'process' && options.json !== true) {
-      output.say("perdure: what is durable here outlives the card's process, and not the power")
+    if (attach === undefined) {
+      if (dpu.durable === 'process') sayProcess(output)
+      await persistInto(dpu, await openRecords(dpu, name), source, options, output)
+      return
     }
-    const region = await openRecords(dpu, name)
-    const content = await contentOf(source, region, options.slot)
-    const records = split(content, region, options.slot)
-    const persist = options.batch === undefined ? persistAll : persistBatches
-    const receipts = await persist(region, records, options, output)
-    const sha256 = createHash('sha256').update(content).digest('hex')
-    const { packets, retransmissions, batches, bursts } = dpu.statistics()
-    const summary = {
-      region: name,
-      firstSlot: options.slot,
-      records: records.length,
-      bytes: content.length,
-      sha256,
-      copies: Math.min(...receipts.map((receipt) => receipt.copies)),
-      of: region.copies,
-      requests: packets,
-      retransmissions,
-      ...(options.batch !== undefined && { batches, bursts }),
-      latencyUs: latencies(receipts),
-    }
-    if (output.json) output.printJson(summary)
-    else for (const line of summaryLines(summary)) output.print(line)
+    await withAttached(dpu, { name, ...attach }, output, async (region) => {
+      const receipts = await persistInto(dpu, region, source, options, output)
+      if (receipts.some(({ durable }) => durable === 'process')) sayProcess(output)
+    })
   })
+}
+
+function sayProcess(output: Output): void {
+  if (output.json) return
+  output.say("perdure: what is durable here outlives the card's process, and not the power")
+}
+
+/** Does that with the region of another card, which this one offers for so long. */
+async function withAttached(
+  dpu: Dpu,
+  attachment: Attachment,
+  output: Output,
+  work: (region: Region) => Promise<void>,
+): Promise<void> {
+  const { name } = attachment
+  const region = await dpu.attach(attachment)
+  const detach = (): Promise<void> =>
+    dpu.detach(name).catch((error: unknown) => {
+      output.say(`perdure: '${name}' stays attached: ${messageOf(error)}`)
+    })
+  const listensNoMore = whenInterrupted(detach)
+  try {
+    await work(region)
+  } finally {
+    await detach()
+    listensNoMore()
+  }
+}
+
+/** Persists the whole source, and says so. */
+async function persistInto(
+  dpu: Dpu,
+  region: Region,
+  source: Readable,
+  options: Options,
+  output: Output,
+): Promise<Receipt[]> {
+  const content = await contentOf(source, region, options.slot)
+  const records = split(content, region, options.slot)
+  const persist = options.batch === undefined ? persistAll : persistBatches
+  const receipts = await persist(region, records, options, output)
+  const sha256 = createHash('sha256').update(content).digest('hex')
+  const { packets, retransmissions, batches, bursts } = dpu.statistics()
+  const { attach, slot, batch } = options
+  const summary = {
+    region: region.name,
+    ...(attach !== undefined && { attached: attach }),
+    firstSlot: slot,
+    records: records.length,
+    bytes: content.length,
+    sha256,
+    copies: Math.min(...receipts.map((receipt) => receipt.copies)),
+    of: region.copies,
+    requests: packets,
+    retransmissions,
+    ...(batch !== undefined && { batches, bursts }),
+    latencyUs: latencies(receipts),
+  }
+  if (output.json) output.printJson(summary)
+  else for (const line of summaryLines(summary)) output.print(line)
+  return receipts
 }
 
 /** The whole file. Throws ArgumentError as soon as more has come than the slots have room for. */
@@ -203,6 +276,7 @@ function latencies(receipts: readonly Receipt[]): Latencies {
 
 function summaryLines(summary: {
   region: string
+  attached?: FarCard
   firstSlot: number
   records: number
   bytes: number
@@ -215,14 +289,15 @@ function summaryLines(summary: {
   bursts?: number
   latencyUs: Latencies
 }): string[] {
-  const { region, firstSlot, records, batches, bursts, latencyUs } = summary
+  const { region, attached, firstSlot, records, batches, bursts, latencyUs } = summary
+  const place = `'${region}'${attached === undefined ? '' : ` of ${attached.address}`}`
   // Over the queues of a host it is the card that makes them.
   const requests: [string, string][] =
     summary.requests === 0
       ? []
       : [['requests', `${summary.requests}, of them ${summary.retransmissions} repeated`]]
   return facts([
-    ['durable', `${records} records, ${bytesText(summary.bytes)}, in '${region}'`],
+    ['durable', `${records} records, ${bytesText(summary.bytes)}, in ${place}`],
     ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
     ['copies', `${summary.copies} of ${summary.of}`],
     ...requests,

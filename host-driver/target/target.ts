@@ -11,7 +11,7 @@
  */
 
 import { blankLibrpma, readLibrpma } from '../../firmware/wire/librpma.ts'
-import { DPU_ENDPOINT, keptOptions, neighbour } from '../base/addresses.ts'
+import { cardAt, keptOptions, neighbour } from '../base/addresses.ts'
 import { PerdureError } from '../base/errors.ts'
 import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from '../base/kinds.ts'
 import { joined } from '../base/wide.ts'
@@ -76,7 +76,7 @@ export async function connectTarget(target: string | Wire, asked: TargetOptions)
   const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)
   const own = options.own ?? neighbour(random)
-  const peer = options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) }
+  const peer = options.peer ?? cardAt(at?.ipv4)
   const session = new Session(wire, own, peer, options.capture)
   const number = 0x10 + (random() % 0xffff00)
   const firstPsn = random() & 0xffffff

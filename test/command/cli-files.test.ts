@@ -179,6 +179,7 @@ describe('R31-6: an image is the same one whatever it is called', () => {
 
 test.each([
   ['emulate', '--netdev', `unix:${'/x'.repeat(54)}`],
+  ['emulate', '--join', `unix:${'/x'.repeat(54)}`],
   ['console', `unix:${'/x'.repeat(54)}`],
 ])('R31-6: a path too long for a socket is refused, and not cut: %s', async (...args) => {
   const { code, stderr } = await run(...args)

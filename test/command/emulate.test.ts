@@ -656,6 +656,8 @@ describe('the command line', () => {
     ['--udp', '::1:4791'],
     ['--netdev', 'tcp:9'],
     ['--netdev', 'unix:'],
+    ['--join', 'tcp:9'],
+    ['--join', 'unix:'],
     ['--ip', '10.0.0'],
     ['--ip', '10.0.0.256'],
     ['--ip', 'fe80::1%eth0'],

@@ -1,5 +1,6 @@
 /** Readers of what stands on the command line; each throws what is shown as a usage error. */
 
+import { isIP, isIPv4 } from 'node:net'
 import { InvalidArgumentError, Option } from 'commander'
 import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../../firmware/board/limits.ts'
 import { PATH_MTUS, type RegionRequest } from '../../control/management.ts'
@@ -32,6 +33,27 @@ export function pathMtuOption(): Option {
 /** What `--path-mtu` says, for `connect`. */
 export function pathMtuOf({ pathMtu }: { readonly pathMtu?: string }): { pathMtu?: number } {
   return pathMtu === undefined ? {} : { pathMtu: Number(pathMtu) }
+}
+
+/** A card on the network of another: its address, and a port of RDMA-CM there. */
+export interface FarCard {
+  readonly address: string
+  readonly port: number
+}
+
+/** The port of RDMA-CM where none is said. */
+const CM_PORT = 7471
+
+/** 'address[:port]', an IPv6 address in brackets, or without them where it has no port. */
+export function farCard(text: string): FarCard {
+  const form = /^(?:\[(?<v6>[^[\]]+)\]|(?<v4>[^:[\]]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups
+  const address = form === undefined ? text : (form.v6 ?? form.v4 ?? '')
+  const isAddress = form?.v4 === undefined ? isIP(address) === 6 : isIPv4(address)
+  const port = Number(form?.port ?? CM_PORT)
+  if (isAddress && !address.includes('%') && port >= 1 && port <= 65535) return { address, port }
+  throw new InvalidArgumentError(
+    'address[:port], the port 1 to 65535, as 10.0.0.3 or [fd00::3]:7300',
+  )
 }
 
 /** A probability, 0 to 1. */

@@ -2,7 +2,7 @@
 
 import { isIPv4, isIPv6 } from 'node:net'
 import { InvalidArgumentError } from 'commander'
-import { NVDIMM_BYTES_MAX } from '../../../boards/emulator/index.ts'
+import { DEFAULT_PORT, NVDIMM_BYTES_MAX } from '../../../boards/emulator/index.ts'
 import {
   COPIES_MIN,
   LINE_BYTES,
@@ -11,6 +11,7 @@ import {
   PAGES_AT_ONCE,
 } from '../../../firmware/board/limits.ts'
 import { DATA_AT } from '../../../firmware/medium/superblock.ts'
+import { cardAt } from '../../base/addresses.ts'
 import { type MemoryPiece, PIECES } from '../../base/pieces.ts'
 import type { RegionRequest } from '../../control/management.ts'
 import { PLACEMENTS, type RegionPlacement } from '../../control/part.ts'
@@ -43,6 +44,19 @@ export function ipAddress(text: string, before: CardAddresses = {}): CardAddress
     return { ...before, ipv6: ipv6Bytes(text) }
   }
   throw new InvalidArgumentError('an IPv4 address, an IPv6 address, or one of each')
+}
+
+/** What a card states of its port. */
+type PortAddresses = Required<CardAddresses> & { readonly mac: readonly number[] }
+
+/**
+ * All addresses of a card that was given these: two cards of different IPv4 addresses differ in
+ * every one. An IPv6 address that nobody has given ends like the IPv4 address.
+ */
+export function portAddresses({ ipv4, ipv6 }: CardAddresses = {}): PortAddresses {
+  const endpoint = cardAt(ipv4)
+  const head = DEFAULT_PORT.ipv6.slice(0, -3)
+  return { ...endpoint, ipv6: ipv6 ?? [...head, ...endpoint.ipv4.slice(1)] }
 }
 
 /** The sixteen bytes of an address that `isIPv6` has taken. */

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * - Where it is reached is all that goes to stdout, one line each: `perdure://…` for the host
- *   driver over UDP, `pcie:FILE` for a host behind PCIe, `unix:PATH` for virtual machines.
+ *   driver over UDP, `pcie:FILE` for a host behind PCIe, `unix:PATH` for virtual machines and for
+ *   other cards.
  * - SIGINT and SIGTERM take the power away between two bursts, and everything that was
  *   acknowledged is in the image. SIGUSR2 pulls the plug, so that nothing survives that was not
  *   durable, and then switches it on again.
@@ -11,6 +12,7 @@
  *   that were there before are as they were except for what a start of their card does.
  */
 
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import {
   drawnSeed,
@@ -65,6 +67,8 @@ A virtual machine's network card plugs in at PATH of --netdev:
   qemu-system-x86_64 … -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH \\
                        -device virtio-net-pci,netdev=n0
 
+Another card plugs in there by --join, so that both are on one network, by an --ip of its own.
+
 Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and switches it on.
 
 Console, on standard input, where there is a host inside: ${ORDERS}.`
@@ -97,7 +101,16 @@ export function addEmulate(program: Command): void {
       memoryPieces,
     )
     .option('--ddio', "writes into that memory go to the host's caches")
-    .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
+    .option(
+      '--netdev <unix:path>',
+      "serve virtual machines' network cards, and other emulated cards",
+      unixSocket,
+    )
+    .option(
+      '--join <unix:path>',
+      'be on the network of the emulated card that serves there by --netdev',
+      unixSocket,
+    )
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option(
       '--publish <size@port[,write-persist][,placement]>',
@@ -181,8 +194,21 @@ function openPart(image: string | undefined, options: Options): Nvdimm {
 }
 
 /** Whether it was said where it shall be reached. */
-function isReached({ udp, netdev, host }: Options): boolean {
-  return udp !== undefined || netdev !== undefined || host !== undefined
+function isReached({ udp, netdev, join, host }: Options): boolean {
+  return [udp, netdev, join, host].some((way) => way !== undefined)
+}
+
+/** Throws ArgumentError where two cards of the network would be one, or a cable leads nowhere. */
+function checkNetwork({ netdev, join, ip }: Options): void {
+  if (join === undefined) return
+  if (netdev !== undefined && resolve(netdev) === resolve(join)) {
+    throw new ArgumentError(
+      '--join names the socket of --netdev, and that of another card is meant',
+    )
+  }
+  if (ip?.ipv4 === undefined) {
+    throw new ArgumentError('--join: say an IPv4 address that no other card has there, by --ip')
+  }
 }
 
 /** Throws ArgumentError where options belong to a host that is not there. */
@@ -249,6 +275,7 @@ function checkFlash(image: string | undefined, options: Options): void {
 async function emulate(image: string | undefined, options: Options): Promise<void> {
   endWithNpm()
   checkHost(options)
+  checkNetwork(options)
   checkFlash(image, options)
   if (image !== undefined && options.create !== true) {
     checkFile(image, 'Check its name and its folder, or let --create make it.')

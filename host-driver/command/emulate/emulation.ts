@@ -12,7 +12,6 @@ import { setTimeout } from 'node:timers/promises'
 import {
   type CardPort,
   type CutReport,
-  DEFAULT_PORT,
   EmulatedDpu,
   type Engine,
   EthernetSwitch,
@@ -29,7 +28,7 @@ import {
   type SwitchPort,
   type Tunnel,
 } from '../../../boards/emulator/index.ts'
-import { DPU_ENDPOINT } from '../../base/addresses.ts'
+import { cardAt } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
 import type { Wire } from '../../base/wire.ts'
@@ -52,10 +51,12 @@ import {
   type Place,
   type PlacedRequest,
   type PublishRequest,
+  portAddresses,
   portName,
   type SmpAddress,
 } from './emulate-options.ts'
 import { HostInside } from './host-inside.ts'
+import { NetworkCable } from './network-cable.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
 import { Trace } from './trace.ts'
 
@@ -74,6 +75,8 @@ export interface EmulationOptions {
   readonly ddio?: boolean
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string
+  /** Path of the Unix socket of another emulated card, whose network it joins. */
+  readonly join?: string
   readonly ip?: CardAddresses
   readonly publish?: readonly PublishRequest[]
   readonly create?: boolean
@@ -127,6 +130,7 @@ export class Emulation {
   private begun: AbortController | null = null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
+  private cable: NetworkCable | null = null
   private capture: PcapWriter | null = null
   private readonly trace: Trace | null
   /** Whether it has come to serve: what this start has made stays from then on. */
@@ -159,6 +163,7 @@ export class Emulation {
     this.behindFile = openFile(options, clock)
     const hostPort: CardPort | undefined = this.inside?.port ?? this.behindFile ?? undefined
     const persistent = this.inside?.persistent ?? undefined
+    const addresses = portAddresses(options.ip)
     this.card = new EmulatedDpu({
       ...(hostPort === undefined ? {} : { port: hostPort }),
       ...(persistent === undefined ? {} : { host: persistent }),
@@ -166,7 +171,7 @@ export class Emulation {
       clock,
       engine,
       seed,
-      facts: { ...options.ip, strictIcrc },
+      facts: { ...addresses, strictIcrc },
       ...(options.identity === null ? {} : { peers: options.identity.peers }),
       transmit: (frame) => this.link.send('b', frame),
       onStopped: (error) => this.stoppedBy(error),
@@ -181,7 +186,7 @@ export class Emulation {
     const port: SwitchPort = (frame) => this.link.send('a', frame)
     this.link.attach('a', (frame) => this.network.forward(port, frame))
     this.link.attach('b', (frame) => this.card.deliver(frame))
-    this.network.attach(port, [DEFAULT_PORT.mac])
+    this.network.attach(port, [addresses.mac])
   }
 
   get hasServed(): boolean {
@@ -306,7 +311,7 @@ export class Emulation {
   }
 
   private async open(): Promise<void> {
-    const { udp, netdev, capture } = this.options
+    const { udp, netdev, join, capture } = this.options
     await this.flash?.open()
     const { trace } = this
     const writer = capture === undefined ? null : new PcapWriter()
@@ -317,12 +322,27 @@ export class Emulation {
         trace?.frame(frame, from)
       }
     }
+    // First: so a ring of cards, in which frames would go round, has no beginning.
+    if (join !== undefined) await this.plugIn(join)
     if (netdev !== undefined) this.netdev = await openNetdev(netdev, this.network)
     if (udp === undefined) return
     const port: SwitchPort = (frame) => this.tunnel?.send(frame)
     const receive = (frame: Uint8Array): void => this.network.forward(port, frame)
     this.tunnel = await openTunnel({ ...udp, receive })
     this.network.attach(port, [], NETWORK_PEERS_MAX)
+  }
+
+  private async plugIn(path: string): Promise<void> {
+    const { network } = this
+    const tell = (json: object, text: string): void => {
+      if (this.serves) this.tell(json, text)
+      else this.warnings.push(text)
+    }
+    this.cable = new NetworkCable({
+      ...{ path, network, tell },
+      isJoined: this.options.netdev !== undefined,
+    })
+    await this.cable.open()
   }
 
   /** All that could refuse has not: only now a capture that is there is replaced. */
@@ -340,6 +360,7 @@ export class Emulation {
   private async close(): Promise<void> {
     await this.tunnel?.close()
     await this.netdev?.close()
+    await this.cable?.close()
     await setTimeout(FAREWELL_MS)
     this.inside?.close()
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
@@ -359,7 +380,7 @@ export class Emulation {
     signal: AbortSignal | null = null,
   ): Promise<void> {
     const { seed, ip, identity } = this.options
-    const peer = { ...DPU_ENDPOINT, ...(ip?.ipv4 === undefined ? {} : { ipv4: ip.ipv4 }) }
+    const peer = cardAt(ip?.ipv4)
     const dpu = await connect(this.ownWire(), {
       seed: seed + ++this.powerOns,
       peer,
@@ -453,7 +474,7 @@ export class Emulation {
   }
 
   private addresses(): string[] {
-    const { udp, netdev, host, ip, identity } = this.options
+    const { udp, netdev, join, host, ip, identity } = this.options
     const key = identity === null ? '' : `${identity.publicKey}@`
     const inside = ip?.ipv4 === undefined ? '' : `/${ip.ipv4.join('.')}`
     const tunnel = this.tunnel
@@ -463,6 +484,7 @@ export class Emulation {
         : [`perdure://${key}${hostText(udp.host)}:${tunnel.port}${inside}`]),
       ...(host === undefined ? [] : [`pcie:${host}`]),
       ...(netdev === undefined ? [] : [`unix:${netdev}`]),
+      ...(join === undefined ? [] : [`unix:${join}`]),
       ...(this.flash?.addresses() ?? []),
     ]
   }

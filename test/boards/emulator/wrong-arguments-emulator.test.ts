@@ -8,7 +8,7 @@
 
 import { createSocket } from 'node:dgram'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -104,6 +104,7 @@ const GOOD: Record<string, Good> = {
     imageCount: [part],
     images: [part, 'chunk', nothing],
     openNetdev: [nowhere, network],
+    joinNetdev: [nowhere, network],
     isToBeMade: [nowhere],
     openNvdimm: [{ path: nowhere }],
     cut: [part, choice],
@@ -121,6 +122,7 @@ const GOOD: Record<string, Good> = {
     Link: [{ clock }],
     EmulatedMachine: [{ facts: {}, nvdimm, transmit: nothing }],
     Netdev: [createServer(), network],
+    JoinedNetdev: [new Socket(), network],
     Nvdimm: [{ bytes: 4096 }],
     Pager: [{ ram, at: 0, frames: 4, pages: 8, swap, clock }],
     PcieLink: [],
