@@ -77,7 +77,7 @@ function printed(at: string, program: string, target: string): string {
   const text = program
     .replaceAll("'perdure/emulator'", `'${packageAt('emulator.js')}'`)
     .replaceAll("'perdure'", `'${packageAt('index.js')}'`)
-    .replaceAll(/'perdure:\/\/127\.0\.0\.1(?::\d+)?'/g, `'${target}'`)
+    .replaceAll(/'perdure:\/\/127\.0\.0\.1(?::\d+)?(\/[\d.]+)?'/g, `'${target}$1'`)
   writeFileSync(join(at, 'example.mjs'), text)
   const options = { cwd: at, encoding: 'utf8', env: PLAIN, timeout: PATIENCE_MS } as const
   const done = spawnSync(process.execPath, ['example.mjs'], options)
@@ -149,6 +149,24 @@ describe('commands', () => {
     const looks = blocks.find(({ text }) => text.includes('perdure recover part.nvdimm'))!
     const found = linesOf(looks.text).map((line) => typed(at, line, target))
     expect(found.join('')).toContain('Two copies, or none.')
+  })
+
+  test('a record goes through one card into another, and outlives its end by kill -9', async () => {
+    const at = fresh()
+    const page = 'host-driver/doc/records.md'
+    const target = await start(at, cardOf(page, '--netdev'))
+    const far = cardOf(page, '--join')
+    await start(at, far)
+    const blocks = blocksOf(page)
+    const program = blocks.findIndex(({ before }) => before.includes('`far.mjs`\n'))
+    printed(at, blocks[program]!.text, target)
+    const lines = linesOf(blocks[program + 1]!.text)
+    const said = lines.map((line) => typed(at, line, target))
+    expect(said.join('')).toMatch(/^durable +1 records, .* of 10\.0\.0\.3$/m)
+    cards[1]!.kill('SIGKILL')
+    await once(cards[1]!, 'exit')
+    await start(at, far)
+    expect(typed(at, lines.at(-1)!, target)).toContain('Kept over there.')
   })
 
   test.each([

@@ -3,8 +3,8 @@
 const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Does that first when a signal comes; the command then ends as it would have ended. A second one of
- * the same kind does not wait for it. Returns what ends the waiting.
+ * Does that first when a signal comes; the command then ends as it would have ended. A second one
+ * of the same kind does not wait for it. Returns what ends the waiting.
  */
 export function whenInterrupted(first: () => void | Promise<void>): () => void {
   const interrupted = (signal: NodeJS.Signals): void => {

@@ -1,4 +1,4 @@
-/** The Unix socket for virtual machines' network cards, and the switch behind it. */
+/** The Unix socket for virtual machines' network cards and other cards, and its switch. */
 
 import { once } from 'node:events'
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,12 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Netdev, openNetdev } from '../../../../boards/emulator/network/netdev.ts'
+import {
+  type JoinedNetdev,
+  joinNetdev,
+  type Netdev,
+  openNetdev,
+} from '../../../../boards/emulator/network/netdev.ts'
 import { PEERS_MAX } from '../../../../boards/emulator/network/peers.ts'
 import { EthernetSwitch, type SwitchPort } from '../../../../boards/emulator/network/switch.ts'
 
@@ -198,6 +203,98 @@ describe('a hostile length', () => {
     }
     await cardHas(2)
     expect(card.map((frame) => frame.length)).toEqual([14, 4096 + 65536])
+  })
+})
+
+describe('a switch that joins another one', () => {
+  const FAR_CARD = [2, 0, 0, 0, 0, 3]
+  let far: EthernetSwitch
+  let joined: JoinedNetdev
+  let farCard: Buffer[]
+  let farPort: SwitchPort
+  let farHears: () => void
+
+  beforeEach(async () => {
+    far = new EthernetSwitch()
+    farCard = []
+    farHears = () => {}
+    farPort = (frame) => {
+      farCard.push(Buffer.from(frame))
+      farHears()
+    }
+    far.attach(farPort, [FAR_CARD])
+    joined = await joinNetdev(path, far)
+  })
+
+  afterEach(() => joined.close())
+
+  async function farHas(count: number): Promise<void> {
+    while (farCard.length < count) {
+      await new Promise<void>((resolve) => {
+        farHears = resolve
+      })
+    }
+  }
+
+  test('is one network with it, for the cards and for who is behind either', async () => {
+    const machine = new Machine(path)
+    const there = frameOf(FAR_CARD, macOf(1), 1514)
+    machine.socket.write(framed(there))
+    await farHas(1)
+    expect(farCard[0]!.equals(there)).toBe(true)
+    const back = frameOf(macOf(1), FAR_CARD, 99, 1)
+    far.forward(farPort, back)
+    expect((await machine.next())!.equals(back)).toBe(true)
+    far.forward(farPort, frameOf(CARD, FAR_CARD, 60, 2))
+    network.forward(cardPort, frameOf(FAR_CARD, CARD, 60, 3))
+    await Promise.all([cardHas(1), farHas(2)])
+    // The card has got the machine's frame for nobody that it knew, and the far one's for itself.
+    expect(card.map((frame) => frame[20]).at(-1)).toBe(2)
+    expect(farCard.map((frame) => frame[20])).toEqual([7, 3])
+    expect(joined).toMatchObject({ clients: 1, received: 2, sent: 2, dropped: 0, refused: 0 })
+  })
+
+  test('may have as many stations behind it as half of a tunnel', async () => {
+    const many = 256
+    for (let i = 0; i < many; i++) network.forward(cardPort, frameOf(FAR_CARD, [82, 0, 0, 0, 1, i]))
+    await farHas(many)
+    for (let i = 0; i < many; i++) far.forward(farPort, frameOf([82, 0, 0, 0, 1, i], FAR_CARD))
+    expect(joined.sent).toBe(many)
+    const port: SwitchPort = () => expect.unreachable('every address is known')
+    far.attach(port)
+    for (let i = 0; i < many; i++) far.forward(farPort, frameOf([82, 0, 0, 0, 1, i], FAR_CARD))
+    far.detach(port)
+  })
+
+  test('is told when the other one goes, and may join the next one there', async () => {
+    await netdev.close()
+    await joined.ended
+    expect(joined.clients).toBe(0)
+    await expect(joinNetdev(path, far)).rejects.toMatchObject({ code: 'ENOENT' })
+    netdev = await openNetdev(path, network)
+    joined = await joinNetdev(path, far)
+    far.forward(farPort, frameOf(CARD, FAR_CARD, 60, 4))
+    await cardHas(1)
+    expect(card[0]![20]).toBe(4)
+  })
+
+  test('refuses a hostile length, as the other end does', async () => {
+    const server = createServer((socket) => {
+      const header = Buffer.from([0, 0, 0, 13])
+      socket.write(Buffer.concat([framed(frameOf(FAR_CARD, macOf(1), 60, 5)), header]))
+    }).listen(join(folder, 'hostile'))
+    await once(server, 'listening')
+    const other = await joinNetdev(join(folder, 'hostile'), far)
+    await other.ended
+    expect(other).toMatchObject({ clients: 0, received: 1, refused: 1 })
+    expect(farCard.map((frame) => frame[20])).toEqual([5])
+    server.close()
+  })
+
+  test('finds nobody at a file that is no socket', async () => {
+    writeFileSync(join(folder, 'text'), 'mine')
+    const joins = joinNetdev(join(folder, 'text'), far)
+    await expect(joins).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 })
 
