@@ -38,6 +38,7 @@ import { type MachineOptions, VirtualMachine } from '../../../boards/qemu-virt/m
 import { PART_BYTES, PART_FRONT, preparePart } from '../../../boards/qemu-virt/part-file.ts'
 import { prepareSlots } from '../../../boards/qemu-virt/slots-file.ts'
 import { run, Trouble } from '../../../boards/tools/debian/programs.ts'
+import { cardAt, DPU_ENDPOINT } from '../../../host-driver/base/addresses.ts'
 import { check } from '../../../host-driver/command/board-qemu/check.ts'
 import { connect, probePlacement, RefusedError } from '../../../host-driver/index.ts'
 import { openLocal } from '../../../host-driver/local.ts'
@@ -129,6 +130,19 @@ test('the configuration is the board’s own, and what is asked for stands over 
   const plain = configurationText('neoverse-n1', false)
   expect(plain).not.toMatch('host-window')
   expect(plain.match(/(?<=^link = ).*/gm)).toEqual(['packet:eth0', 'udp:10.0.2.15:4791'])
+  expect(plain).toContain('mac = 02:00:00:00:00:02')
+})
+
+test('the card has the Ethernet address at which the driver looks for its IPv4 address', () => {
+  const text = configurationText('neoverse-n1', false, { ipv4: '192.0.2.10' })
+  expect(text).toContain('mac = 02:00:00:00:02:0a')
+  const { mac } = cardAt([192, 0, 2, 10])
+  expect(mac).toEqual([2, 0, 0, 0, 2, 10])
+  expect(cardAt()).toEqual(DPU_ENDPOINT)
+  // What is no address perdured refuses, and QEMU is to come so far.
+  expect(configurationText('neoverse-n1', false, { ipv4: 'x' })).toContain(
+    'mac = 02:00:00:00:00:02',
+  )
 })
 
 const missing = whyNot()
