@@ -1,5 +1,5 @@
 /**
- * R1-U3: a storage engineer administers a running card, and an image, by the command alone:
+ * A storage engineer administers a running card, and an image, by the command alone (R1-U3):
  * formats, makes and removes regions, scans, gives lost records up, publishes. What loses something
  * asks first, and what is refused names a command that works for that target.
  */

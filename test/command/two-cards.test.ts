@@ -1,6 +1,6 @@
 /**
  * Emulated cards on one network, each in a process of its own: `perdure emulate --netdev` and
- * `--join`, and records that go through one card into another (`perdure persist --attach`).
+ * `--join`, and records that go through one card into another (`perdure persist --attach`; R1-U4).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -111,7 +111,7 @@ async function readFar(target: string): Promise<Buffer> {
 }
 
 describe('records that go through one card into another', () => {
-  test('are durable there, and outlive its end by kill -9', async () => {
+  test('R1-U4: are durable there, and outlive its end by kill -9', async () => {
     fresh()
     const near = await startNear('--capture', 'near.pcap')
     const target = targetOf(near)
@@ -180,7 +180,7 @@ describe('records that go through one card into another', () => {
 })
 
 describe('the network of several cards', () => {
-  test('is a tree of as many as one likes, all of them behind one address', async () => {
+  test('R1-U4: is a tree of as many as one likes, all of them behind one address', async () => {
     fresh()
     const near = await startNear('--publish', '64K@7204')
     const target = targetOf(near)

@@ -1,4 +1,4 @@
-/** R1-U6: `kill -9` of the npm that has started an emulated card is the end of the card, too. */
+/** A `kill -9` of the npm that has started an emulated card ends the card, too (R1-U6). */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -77,7 +77,7 @@ function printed(at: string, program: string, target: string): string {
   const text = program
     .replaceAll("'perdure/emulator'", `'${packageAt('emulator.js')}'`)
     .replaceAll("'perdure'", `'${packageAt('index.js')}'`)
-    .replaceAll(/'perdure:\/\/127\.0\.0\.1(?::\d+)?(\/[\d.]+)?'/g, `'${target}$1'`)
+    .replaceAll(/'perdure:\/\/127\.0\.0\.1(?::\d+)?'/g, `'${target}'`)
   writeFileSync(join(at, 'example.mjs'), text)
   const options = { cwd: at, encoding: 'utf8', env: PLAIN, timeout: PATIENCE_MS } as const
   const done = spawnSync(process.execPath, ['example.mjs'], options)
@@ -157,10 +157,8 @@ describe('commands', () => {
     const target = await start(at, cardOf(page, '--netdev'))
     const far = cardOf(page, '--join')
     await start(at, far)
-    const blocks = blocksOf(page)
-    const program = blocks.findIndex(({ before }) => before.includes('`far.mjs`\n'))
-    printed(at, blocks[program]!.text, target)
-    const lines = linesOf(blocks[program + 1]!.text)
+    const block = blocksOf(page).find(({ text }) => text.includes(' --attach '))
+    const lines = linesOf(block!.text)
     const said = lines.map((line) => typed(at, line, target))
     expect(said.join('')).toMatch(/^durable +1 records, .* of 10\.0\.0\.3$/m)
     cards[1]!.kill('SIGKILL')
