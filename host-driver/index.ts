@@ -8,6 +8,8 @@
  *     const receipt = await write.persisted     // it is durable
  */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 export {
   ForbiddenAccess,
   type HostPort,

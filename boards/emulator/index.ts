@@ -1,5 +1,7 @@
 /** The emulator: a card, its NVDIMM, the link to it and the time in which all that happens. */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 export { type Clock, RealClock, type Timer } from '../clock.ts'
 export { type PortFileCode, PortFileError } from '../port/port-file.ts'
 export { CardViolation } from '../port/zone-guard.ts'

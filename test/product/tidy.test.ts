@@ -34,6 +34,7 @@ const FOLDER_FILES_MAX = 20
 interface Manifest {
   name: string
   dependencies: Record<string, string>
+  optionalDependencies: Record<string, string>
   devDependencies: Record<string, string>
 }
 
@@ -447,7 +448,7 @@ function functionsOnly(source: Source): Source {
 describe('what the package depends on', () => {
   test('every version is exact, and the lock names the same ones', () => {
     const lock = readJson('package-lock.json') as { packages: Record<string, Manifest> }
-    for (const kind of ['dependencies', 'devDependencies'] as const) {
+    for (const kind of ['dependencies', 'optionalDependencies', 'devDependencies'] as const) {
       for (const [name, version] of Object.entries(MANIFEST[kind])) {
         expect(version, name).toMatch(/^\d+\.\d+\.\d+$/)
       }
@@ -474,11 +475,12 @@ describe('what the package depends on', () => {
         if (!isOwn) used[kind].add(packageOf(from))
       }
     }
-    expect([...used.product].sort()).toEqual(Object.keys(MANIFEST.dependencies).sort())
+    const needed = { ...MANIFEST.dependencies, ...MANIFEST.optionalDependencies }
+    expect([...used.product].sort()).toEqual(Object.keys(needed).sort())
 
     // One is run by build.mjs as a command, and one is named by tsconfig.json.
     const named = ['@biomejs/biome', '@types/node']
-    const work = [...used.work].filter((name) => !(name in MANIFEST.dependencies))
+    const work = [...used.work].filter((name) => !(name in needed))
     expect([...work, ...named].sort()).toEqual(Object.keys(MANIFEST.devDependencies).sort())
   })
 

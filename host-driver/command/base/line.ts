@@ -49,9 +49,16 @@ function plainFile(path: string): Duplex {
   return Duplex.from({ readable: createReadStream(path), writable })
 }
 
-/** The package has a part of its own for each system, so it is loaded only by who needs it. */
+/**
+ * The package has a part of its own for each system, so it is loaded only by who needs it, and may
+ * be left out (`npm install --omit=optional`).
+ */
 async function serialLine(path: string, baudRate: number): Promise<Duplex> {
-  const { SerialPort } = await import('serialport')
+  const { SerialPort } = await import('serialport').catch((cause: unknown) => {
+    const how = "'npm install serialport' beside perdure brings it"
+    const why = `${path}: a serial line needs the package serialport, which is not here: ${how}`
+    throw new PerdureError('PERDURE_UNREACHABLE', why, { cause })
+  })
   const port = new SerialPort({ path, baudRate })
   // By itself `destroy` leaves the descriptor open, and what polls it.
   port._destroy = (error, done) => {

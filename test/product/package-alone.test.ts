@@ -1,0 +1,93 @@
+/**
+ * The package with nothing beside it. A program that has nothing but the package compiles, its declarations included. Those of the
+ * driver need what a compiler brings by itself; those of the emulator `@types/node`, a peer of the
+ * package.
+ */
+
+import { spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { ROOT } from '../support/source/sources.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-types-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+mkdirSync(join(folder, 'node_modules'))
+symlinkSync(ROOT, join(folder, 'node_modules/perdure'))
+
+const DRIVER = `
+import { connect, type SlotRead } from 'perdure'
+await using dpu = await connect('perdure://127.0.0.1')
+const region = await dpu.openRegion('orders')
+const all: SlotRead[] = []
+for await (const record of region.records({ from: 1 })) all.push(record)
+const { copies }: { copies: number } = await region.persist(0, new Uint8Array(1)).persisted
+export { all, copies }
+`
+const EMULATOR = `
+import { EmulatedDpu, Nvdimm } from 'perdure/emulator'
+export const part: Nvdimm = new Nvdimm({ bytes: 1 << 20 })
+export type Card = EmulatedDpu
+`
+
+/** What the compiler says of the program, with these types beside its own. */
+function compiled(program: string, module: string, types: readonly string[]): string {
+  writeFileSync(join(folder, 'program.mts'), program)
+  const options = {
+    ...{ module, moduleResolution: module === 'nodenext' ? module : 'bundler' },
+    ...{ target: 'es2022', strict: true, noEmit: true, skipLibCheck: false },
+    ...{ types, typeRoots: [join(ROOT, 'node_modules/@types')] },
+  }
+  const config = { compilerOptions: options, files: ['program.mts'] }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const ended = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+  return ended.stdout + ended.stderr
+}
+
+test.each([
+  ['the driver', DRIVER, 'nodenext', []],
+  ['the driver', DRIVER, 'esnext', []],
+  ['the emulator', EMULATOR, 'nodenext', ['node']],
+  ['the emulator', EMULATOR, 'esnext', ['node']],
+] as const)('%s compiles in a program of its own: %#', (_, program, module, types) => {
+  expect(compiled(program, module, types)).toBe('')
+})
+
+test('what is wrong in such a program is found', () => {
+  const wrong = DRIVER.replace('copies: number', 'copies: string')
+  expect(compiled(wrong, 'nodenext', [])).toContain(
+    "Type 'number' is not assignable to type 'string'",
+  )
+})
+
+test('without serialport a serial line is refused with what to do, and all else goes on', () => {
+  const alone = join(folder, 'alone')
+  mkdirSync(join(alone, 'node_modules'), { recursive: true })
+  for (const name of ['cbor2', 'commander', 'quickjs-emscripten']) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(alone, 'node_modules', name))
+  }
+  cpSync(join(ROOT, 'package.json'), join(alone, 'package.json'))
+  for (const name of readdirSync(join(ROOT, 'dist'))) {
+    if (/^(perdure|chunk-\w+)\.js$/.test(name)) {
+      cpSync(join(ROOT, 'dist', name), join(alone, 'dist', name))
+    }
+  }
+  const command = (...args: string[]): { status: number | null; stderr: string } => {
+    const program = join(alone, 'dist/perdure.js')
+    return spawnSync(process.execPath, [program, ...args], { cwd: alone, encoding: 'utf8' })
+  }
+  const refused = command('console', '/dev/null', 'status')
+  expect(refused.stderr).toContain("'npm install serialport'")
+  expect(refused.status).toBe(69)
+  expect(command('--version').status).toBe(0)
+})
