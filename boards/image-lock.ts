@@ -192,12 +192,14 @@ function whoWeAre(): string {
 }
 
 /**
- * "4711 81125 8d3c…": number, start in ticks since the machine's, and boot. Outside of Linux, and
- * without /proc, a process is known by its number alone.
+ * "4711 81125 8d3c…": number, start in ticks since the machine's, and boot; nothing of one that has
+ * ended. Outside of Linux, and without /proc, a process is known by its number alone.
  */
 function whoIs(process: number): string {
   // The name before it may hold anything but ends with the last bracket; proc(5), field 22.
   const fields = readIfThere(`/proc/${process}/stat`).replace(/^.*\)/s, '').trim().split(' ')
+  // One that was killed stays in the table until its parent asks about it: some never do.
+  if (fields[0] === 'Z' || fields[0] === 'X') return ''
   const boot = readIfThere('/proc/sys/kernel/random/boot_id').trim()
   return `${process} ${fields[19] ?? '-'} ${boot || '-'}\n`
 }

@@ -22,6 +22,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openNvdimm } from '../../boards/emulator/index.ts'
 import {
@@ -124,6 +125,26 @@ describe.each(ALL)('R1-A5: the %s after the machine started again', (who) => {
       await (await opens(who)).end()
     }
     expect(existsSync(join(folder, 'elsewhere'))).toBe(false)
+  })
+})
+
+/** A process that has ended, and whose parent never asks about it. */
+async function zombie(): Promise<number> {
+  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 600'])
+  holders.push({ pid: parent.pid!, end: async () => {}, kill: async () => parent.kill('SIGKILL') })
+  const [line] = (await once(parent.stdout, 'data')) as [Buffer]
+  const ended = Number(line.toString('utf8'))
+  while (!/\) Z /.test(readFileSync(`/proc/${ended}/stat`, 'utf8'))) await setImmediate()
+  return ended
+}
+
+describe.each(ALL)('R1-A5: the %s behind one that was killed, and that nobody waits for', (who) => {
+  const why = noBoot ?? (who === 'native runtime' ? noMachine : null)
+
+  test.skipIf(why !== null)(titled('has the image', why), async () => {
+    const ended = await zombie()
+    left(ended, startOf(ended), bootId())
+    await (await opens(who)).end()
   })
 })
 

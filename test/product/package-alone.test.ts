@@ -1,7 +1,7 @@
 /**
- * The package with nothing beside it. A program that has nothing but the package compiles, its declarations included. Those of the
- * driver need what a compiler brings by itself; those of the emulator `@types/node`, a peer of the
- * package.
+ * The package with nothing beside it. A program that has nothing but the package compiles, its
+ * declarations included. Those of the driver need what a compiler brings by itself; those of the
+ * emulator need `@types/node`, a peer of the package.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -24,8 +24,11 @@ afterAll(() => rmSync(folder, { recursive: true }))
 mkdirSync(join(folder, 'node_modules'))
 symlinkSync(ROOT, join(folder, 'node_modules/perdure'))
 
+/** It is a program of somebody else that imports it. */
+const NAME = 'perdure'
+
 const DRIVER = `
-import { connect, type SlotRead } from 'perdure'
+import { connect, type SlotRead } from '${NAME}'
 await using dpu = await connect('perdure://127.0.0.1')
 const region = await dpu.openRegion('orders')
 const all: SlotRead[] = []
@@ -34,7 +37,7 @@ const { copies }: { copies: number } = await region.persist(0, new Uint8Array(1)
 export { all, copies }
 `
 const EMULATOR = `
-import { EmulatedDpu, Nvdimm } from 'perdure/emulator'
+import { EmulatedDpu, Nvdimm } from '${NAME}/emulator'
 export const part: Nvdimm = new Nvdimm({ bytes: 1 << 20 })
 export type Card = EmulatedDpu
 `

@@ -30,7 +30,10 @@ static size_t read_text(const char *path, char *text, size_t bytes) {
   return length;
 }
 
-/* When a process began, in ticks since the machine did (proc(5)); false if there is none to see. */
+/*
+ * When a process began, in ticks since the machine did (proc(5)); false if there is none to see, or
+ * it has ended, and its parent has not asked about it yet.
+ */
 static bool start_of(long process, char *start, size_t bytes) {
   char path[64], text[2048], *rest = NULL;
   snprintf(path, sizeof path, "/proc/%ld/stat", process);
@@ -38,6 +41,7 @@ static bool start_of(long process, char *start, size_t bytes) {
   /* The name in front may hold anything, but ends with the last bracket. */
   char *behind = strrchr(text, ')');
   char *field = behind == NULL ? NULL : strtok_r(behind + 1, " ", &rest);
+  if (field == NULL || *field == 'Z' || *field == 'X') return false;
   for (int i = STAT_BEHIND_NAME; field != NULL && i < STAT_START_FIELD; i++) {
     field = strtok_r(NULL, " ", &rest);
   }

@@ -10,12 +10,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { portAddresses } from '../../host-driver/command/emulate/emulate-options.ts'
-import { connect, connectTarget, type Dpu } from '../../host-driver/index.ts'
-import { emulateIn, PLAIN, runIn, stop } from '../support/command/command.ts'
-import { PATIENT } from '../support/run/patience.ts'
+import { portAddresses } from '../../../host-driver/command/emulate/emulate-options.ts'
+import { connect, connectTarget, type Dpu } from '../../../host-driver/index.ts'
+import { emulateIn, PLAIN, runIn, stop } from '../../support/command/command.ts'
+import { PATIENT } from '../../support/run/patience.ts'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
+const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../../dist/perdure.js')
 const all = mkdtempSync(join(tmpdir(), 'perdure-two-cards-'))
 const started: ChildProcess[] = []
 let folder = ''

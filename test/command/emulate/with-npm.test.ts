@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { afterAll, expect, test } from 'vitest'
-import { runIn } from '../support/command/command.ts'
-import { ROOT } from '../support/source/sources.ts'
+import { runIn } from '../../support/command/command.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const COMMAND = join(ROOT, 'dist/perdure.js')
 const CARD = ['emulate', 'part.img', '--create', '--size', '1M', '--udp', '127.0.0.1:0']

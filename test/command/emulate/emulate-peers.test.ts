@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
+const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-peers-'))
 const started: ChildProcess[] = []
 

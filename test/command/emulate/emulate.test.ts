@@ -13,12 +13,12 @@ import {
   ipAddress,
   publishRequest,
   udpAddress,
-} from '../../host-driver/command/emulate/emulate-options.ts'
-import { connect, type Dpu, RecordLost, type Region } from '../../host-driver/index.ts'
-import { readPcap } from '../../host-driver/way/pcap.ts'
-import { PATIENCE_MS, PATIENT } from '../support/run/patience.ts'
+} from '../../../host-driver/command/emulate/emulate-options.ts'
+import { connect, type Dpu, RecordLost, type Region } from '../../../host-driver/index.ts'
+import { readPcap } from '../../../host-driver/way/pcap.ts'
+import { PATIENCE_MS, PATIENT } from '../../support/run/patience.ts'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
+const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-emulate-'))
 
 const MACHINE = '525400000001'

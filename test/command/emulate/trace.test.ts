@@ -7,8 +7,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { Trace } from '../../host-driver/command/emulate/trace.ts'
-import { dataOf, persistFrames } from '../support/wire/conversation.ts'
+import { Trace } from '../../../host-driver/command/emulate/trace.ts'
+import { dataOf, persistFrames } from '../../support/wire/conversation.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-trace-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
