@@ -65,6 +65,7 @@ export class NetworkCable {
   }
 
   private look(): void {
+    if (this.isClosed) return
     this.timer = setTimeout(() => {
       this.open().then(
         () => this.tell(true, `the cable to unix:${this.options.path} is plugged in again`),
