@@ -24,11 +24,11 @@ afterAll(() => rmSync(folder, { recursive: true }))
 mkdirSync(join(folder, 'node_modules'))
 symlinkSync(ROOT, join(folder, 'node_modules/perdure'))
 
-/** It is a program of somebody else that imports it. */
-const NAME = 'perdure'
+/** Where programs of somebody else import from. */
+const [PACKAGE, OF_EMULATOR] = ["'perdure'", "'perdure/emulator'"]
 
 const DRIVER = `
-import { connect, type SlotRead } from '${NAME}'
+import { connect, type SlotRead } from ${PACKAGE}
 await using dpu = await connect('perdure://127.0.0.1')
 const region = await dpu.openRegion('orders')
 const all: SlotRead[] = []
@@ -37,7 +37,7 @@ const { copies }: { copies: number } = await region.persist(0, new Uint8Array(1)
 export { all, copies }
 `
 const EMULATOR = `
-import { EmulatedDpu, Nvdimm } from '${NAME}/emulator'
+import { EmulatedDpu, Nvdimm } from ${OF_EMULATOR}
 export const part: Nvdimm = new Nvdimm({ bytes: 1 << 20 })
 export type Card = EmulatedDpu
 `
