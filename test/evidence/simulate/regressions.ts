@@ -210,4 +210,9 @@ export const REGRESSIONS: readonly Regression[] = [
     world: 'wraps',
     found: 'judge: the status of a batch overtook the READ of a cell that it had written',
   },
+  {
+    seed: 1852010812,
+    world: 'bytes',
+    found: 'judge: a client that had heard of no restart wrote to the number of another queue pair',
+  },
 ]

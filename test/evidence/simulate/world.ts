@@ -465,8 +465,21 @@ export class SimulatedWorld implements Surroundings {
     const saysGap = frame[42] === ACKNOWLEDGE && frame[HEAD_AT] === SEQUENCE_NAK
     if (saysGap && this.shape.network > 0) return
     if (distance(connection.psn, psn) >= (saysGap ? 2 : 1)) return
+    if (this.isNumberOfBefore(connection)) return
     const what = saysGap ? 'a gap is told of' : 'there is an answer'
     this.blame(`${what} at PSN ${psn}, and its client begins the next request at ${connection.psn}`)
+  }
+
+  /**
+   * Has a client of the same host a connection of before a restart, of which it has not heard yet,
+   * to a queue pair of the same number? Of a number 16 bits are drawn, so that comes about; what it
+   * sends goes to the queue pair that has the number now, which cannot tell. Its keys are others.
+   */
+  private isNumberOfBefore({ client, way, incarnation }: Connection): boolean {
+    return this.clients.some(({ host, connection: other }) => {
+      if (host !== client.host || other === null || other.incarnation === incarnation) return false
+      return other.way !== null && other.way.queuePair === way?.queuePair
+    })
   }
 
   /**
