@@ -98,7 +98,7 @@ async function demo(file: string | undefined, options: Options): Promise<number>
     recordBytes: options.recordBytes,
     loss: options.loss,
     engine: options.engine,
-    progress: (durable, records) => output.progress('records durable', durable, records),
+    progress: (records) => output.progress('durable', records),
     say: (line) => output.say(line),
   }
   const result = await runDemo(asked)

@@ -215,6 +215,13 @@ function split(content: Uint8Array, region: Region, firstSlot: number): Uint8Arr
   return Array.from({ length: count }, (_, i) => content.subarray(i * capacity, (i + 1) * capacity))
 }
 
+/** Shows the bytes of so many records, of all of them. */
+function durableBytes(records: readonly Uint8Array[], output: Output): (count: number) => void {
+  const total = records.reduce((bytes, record) => bytes + record.length, 0)
+  const reached = output.progress('durable', total, 'bytes')
+  return (count) => reached(Math.min(count * records[0]!.length, total))
+}
+
 async function persistAll(
   region: Region,
   records: readonly Uint8Array[],
@@ -223,16 +230,19 @@ async function persistAll(
 ): Promise<Receipt[]> {
   const writes: Write[] = []
   const receipts: Receipt[] = []
+  const reached = durableBytes(records, output)
   for (const record of records) {
     const durability = level === undefined ? {} : { durability: level }
     writes.push(region.persist(slot + writes.length, record, { form, ...durability }))
     if (writes.length - receipts.length >= AHEAD) {
       receipts.push(await writes[receipts.length]!.persisted)
-      output.progress('durable', receipts.length, records.length)
+      reached(receipts.length)
     }
   }
-  while (receipts.length < writes.length) receipts.push(await writes[receipts.length]!.persisted)
-  output.progress('durable', receipts.length, records.length)
+  while (receipts.length < writes.length) {
+    receipts.push(await writes[receipts.length]!.persisted)
+    reached(receipts.length)
+  }
   return receipts
 }
 
@@ -246,6 +256,7 @@ async function persistBatches(
   output: Output,
 ): Promise<Receipt[]> {
   const receipts: Receipt[] = []
+  const reached = durableBytes(records, output)
   while (receipts.length < records.length) {
     const first = receipts.length
     const batch = region.batch({ condition, ...(level !== undefined && { durability: level }) })
@@ -257,7 +268,7 @@ async function persistBatches(
       if (record.status !== 'durable') throw record.error
       receipts.push(record.receipt)
     }
-    output.progress('durable', receipts.length, records.length)
+    reached(receipts.length)
   }
   return receipts
 }

@@ -66,6 +66,7 @@ async function copyRecords(
   const hash = createHash('sha256')
   let records = 0
   let bytes = 0
+  const reached = output.progress('read', last - first + 1)
   for (let slot = first; slot <= last; slot += AHEAD) {
     const count = Math.min(AHEAD, last - slot + 1)
     const reads = Array.from({ length: count }, (_, i) => region.read(slot + i))
@@ -81,7 +82,7 @@ async function copyRecords(
       const shown = { slot: slot + i, length: data.length, ...about }
       if (output.json) output.printJson(file === null ? { ...shown, data } : shown)
     }
-    output.progress('read', slot + count - first, last - first + 1)
+    reached(slot + count - first)
   }
   output.say(`${records} records, ${bytes} bytes, SHA-256 ${hash.digest('hex')}`)
 }

@@ -44,7 +44,7 @@ async function recover(image: string, options: Options): Promise<number> {
   return await withTarget(image, { writes: true, engine }, async ({ dpu }) => {
     let unsettled = 0
     for (const { name, slots } of scan ? await dpu.regions() : []) {
-      const found = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+      const found = await dpu.scan(name, output.progress(name, slots))
       unsettled += found.unsettled
     }
     for (const { region, record } of discard) await dpu.discard(region, record)

@@ -65,7 +65,7 @@ export async function examine(
 ): Promise<Examined> {
   const results: Examined['regions'][number][] = []
   for (const { name, slots } of regions) {
-    const result = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+    const result = await dpu.scan(name, output.progress(name, slots))
     results.push({ region: name, ...(isImage ? allOf(result) : result) })
   }
   const sum = (key: keyof Found): number => results.reduce((all, one) => all + one[key], 0)

@@ -19,6 +19,7 @@ import { connect } from '../../host-driver/connect.ts'
 import { openLocal } from '../../host-driver/local.ts'
 import { HOSTILE_NAMES, obeyedIn, renamed } from '../support/cards/hostile-names.ts'
 import { emulateIn, endAt, type Run, runIn, stop } from '../support/command/command.ts'
+import { writtenBy } from '../support/command/screen.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-hostile-'))
 const at = (name: string): string => join(folder, name)
@@ -211,25 +212,7 @@ describe('a card that says such things', () => {
 
 /** What the output writes while `work` runs, to a terminal with colours. */
 function onTerminal(work: (output: Output) => void): string {
-  const { stdout, stderr } = process
-  const written: string[] = []
-  const kept = [stdout.write, stderr.write, stderr.isTTY] as const
-  const colours = process.env.NO_COLOR
-  const take = (text: string | Uint8Array): boolean => {
-    written.push(String(text))
-    return true
-  }
-  try {
-    delete process.env.NO_COLOR
-    Object.assign(stdout, { write: take })
-    Object.assign(stderr, { write: take, isTTY: true })
-    work(new Output(false))
-  } finally {
-    Object.assign(stdout, { write: kept[0] })
-    Object.assign(stderr, { write: kept[1], isTTY: kept[2] })
-    if (colours !== undefined) process.env.NO_COLOR = colours
-  }
-  return written.join('')
+  return writtenBy(true, () => work(new Output(false)))
 }
 
 describe('on a terminal', () => {
@@ -248,8 +231,8 @@ describe('on a terminal', () => {
   })
 
   test('progress names a region without what would move it', () => {
-    const said = onTerminal((output) => output.progress(WORST, 1, 1))
-    expect(said).toBe(`\r${SHOWN} 1/1`)
+    const said = onTerminal((output) => output.progress(WORST, 1)(1))
+    expect(said).toBe(`\r${SHOWN}  1 of 1 records`)
   })
 
   test('a table is as wide as what it shows', () => {

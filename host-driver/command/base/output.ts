@@ -1,5 +1,6 @@
 /**
- * What the command says, and where: data on stdout, talk on stderr, progress only on a terminal.
+ * What the command says, and where: data on stdout, talk on stderr. Progress is talk: on a terminal
+ * one line that renews itself, elsewhere a line every few seconds, and none with --json.
  *
  * With --json, stdout carries JSON and nothing else; 64-bit numbers are decimal strings in it, and
  * bytes are base64.
@@ -11,6 +12,7 @@
 import { PerdureError, RefusedError } from '../../base/errors.ts'
 import { printable, printableJson } from '../../base/printable.ts'
 import { codeOf } from './exit-codes.ts'
+import { Progress, type Unit } from './progress.ts'
 import { messageOf } from './system-errors.ts'
 
 /** How a line looks on a terminal that has colours. */
@@ -23,15 +25,21 @@ const LOOKS = {
   red: ['\u001b[31m', '\u001b[39m'],
 }
 
+/** Between two shows of progress, ms: on a terminal, and elsewhere. */
+const RENEW_MS = 100
+const LINE_MS = 5000
+
 export class Output {
   readonly json: boolean
+  private readonly now: () => number
   private readonly isTerminal: boolean
   private readonly hasColour: boolean
   private progressLength = 0
-  private progressAtMs = 0
 
-  constructor(json: boolean) {
+  /** `now`: the clock by which progress is told, ms. */
+  constructor(json: boolean, now: () => number = () => performance.now()) {
     this.json = json
+    this.now = now
     this.isTerminal = process.stderr.isTTY === true
     const { NO_COLOR } = process.env
     this.hasColour = this.isTerminal && (NO_COLOR === undefined || NO_COLOR === '')
@@ -54,12 +62,34 @@ export class Output {
     this.print(toJson(value))
   }
 
-  /** How far something is; shown on a terminal, ten times a second at most. */
-  progress(what: string, done: number, total: number): void {
-    const now = performance.now()
-    if (!this.isTerminal || this.json || (done < total && now - this.progressAtMs < 100)) return
-    this.progressAtMs = now
-    const line = printable(`${what} ${done}/${total}`)
+  /**
+   * Work begins of which so much is to be done, and so much was done before. Returns what is called
+   * with how much is done since then: it shows that, and how fast it goes.
+   */
+  progress(
+    what: string,
+    total: number,
+    unit: Unit = 'records',
+    before: number = 0,
+  ): (done: number) => void {
+    if (this.json) return () => {}
+    const progress = new Progress(what, total, unit, before, this.now())
+    const pauseMs = this.isTerminal ? RENEW_MS : LINE_MS
+    // A terminal shows at once that something goes on; a line says what has taken long.
+    let nextMs = this.now() + (this.isTerminal ? 0 : pauseMs)
+    return (done) => {
+      const nowMs = this.now()
+      const isLast = this.isTerminal && done >= total
+      if (nowMs < nextMs && !isLast) return
+      nextMs = nowMs + pauseMs
+      const line = progress.line(done, nowMs)
+      if (this.isTerminal) this.renew(line)
+      else this.say(line)
+    }
+  }
+
+  private renew(text: string): void {
+    const line = printable(text)
     process.stderr.write(`\r${line.padEnd(this.progressLength)}`)
     this.progressLength = line.length
   }

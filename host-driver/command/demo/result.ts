@@ -19,8 +19,8 @@ export interface DemoOptions {
   /** Probability that a frame is lost, 0 to 0.5. */
   readonly loss: number
   readonly engine: Engine
-  /** Told how far it is: records durable, of how many. */
-  readonly progress?: (durable: number, records: number) => void
+  /** Told how many records there are; what it returns is told how many are durable. */
+  readonly progress?: (records: number) => (durable: number) => void
   /** Told what happens, as it happens. */
   readonly say?: (line: string) => void
 }

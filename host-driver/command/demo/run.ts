@@ -229,6 +229,7 @@ class Demo {
   /** Persists every record, as many at a time as the driver allows. */
   private async persistFile(region: Region): Promise<void> {
     const { recordBytes, progress } = this.options
+    const reached = progress?.(this.records)
     const writes: Promise<Receipt>[] = []
     for (let slot = 0; slot < this.records; slot++) {
       const bytes = this.content.subarray(slot * recordBytes, (slot + 1) * recordBytes)
@@ -237,7 +238,7 @@ class Demo {
       void persisted.then(
         () => {
           this.durable.add(slot)
-          progress?.(this.durable.size, this.records)
+          reached?.(this.durable.size)
         },
         () => {},
       )

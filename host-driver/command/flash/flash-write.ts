@@ -30,7 +30,7 @@ import {
 import { inFile } from './image.ts'
 import { shortHash } from './signing-key.ts'
 
-/** Progress that is told where no terminal is, of a whole. */
+/** Progress that is told to programs, of a whole. */
 const TOLD_SHARE = 0.1
 
 export interface WriteOptions {
@@ -136,18 +136,18 @@ async function uploadTo(
   const from = performance.now()
   let begun = -1
   let toldAt = 0
+  let reached = (_: number): void => {}
   await card.upload(bytes, (done) => {
-    if (begun < 0) begun = done
+    if (begun < 0) {
+      begun = done
+      reached = output.progress('upload', bytes.length, 'bytes', done)
+    }
     const percent = Math.floor((100 * done) / bytes.length)
     stopped.words = `upload stopped at ${percent} %: the same command goes on there`
-    const rate = (done - begun) / ((performance.now() - from) / 1000)
-    const left = rate > 0 ? `, ${Math.ceil((bytes.length - done) / rate)} s left` : ''
-    const text = `upload, ${(rate / 1000).toFixed(1)} kB/s${left}`
-    output.progress(text, done, bytes.length)
-    if (process.stderr.isTTY || done < toldAt * bytes.length) return
+    reached(done)
+    if (!output.json || done < toldAt * bytes.length) return
     toldAt = Math.floor(done / bytes.length / TOLD_SHARE) * TOLD_SHARE + TOLD_SHARE
-    if (output.json) output.printJson({ stage: 'upload', done, bytes: bytes.length })
-    else output.say(`upload    ${percent} %`)
+    output.printJson({ stage: 'upload', done, bytes: bytes.length })
   })
   const seconds = (performance.now() - from) / 1000
   const rate = `${((bytes.length - Math.max(begun, 0)) / seconds / 1000).toFixed(1)} kB/s`
