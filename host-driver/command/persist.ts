@@ -1,22 +1,17 @@
 /**
- * `perdure persist TARGET REGION FILE`: makes a file durable, record by record.
+ * `perdure persist TARGET REGION FILE`: makes a file durable, record by record, with its length and
+ * its SHA-256 in front (file/header.ts); `--raw` stores the records alone.
  *
  * Invariant: nothing is sent if the file does not fit, and no more of it is read than tells
  * that; the command ends well only when every record is durable at the level that was asked for.
+ * Whoever ends it before is told how much is.
  */
 
-import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
 import { type Command, Option } from 'commander'
-import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { ArgumentError } from '../base/errors.ts'
-import { isPcieTarget, parsePcieTarget } from '../card/target.ts'
-import type { Attachment } from '../control/management.ts'
 import type { Dpu } from '../dpu.ts'
 import type { Region } from '../records/region.ts'
-import { type Durability, parseDurability } from '../way/durability.ts'
-import type { Receipt, Write } from '../way/write.ts'
+import { parseDurability } from '../way/durability.ts'
 import {
   engineOption,
   type FarCard,
@@ -25,26 +20,24 @@ import {
   pathMtuOption,
   wholeNumber,
 } from './base/arguments.ts'
-import { whenInterrupted } from './base/interrupts.ts'
 import { Output } from './base/output.ts'
-import { checkFile, messageOf } from './base/system-errors.ts'
+import { checkFile } from './base/system-errors.ts'
 import { bytesText, facts, timeText } from './base/table.ts'
-import { isAddress, openRecords, withTarget } from './base/target.ts'
+import { openRecords, withTarget } from './base/target.ts'
+import { checkAttaches, withAttached } from './file/attached.ts'
+import { withContent } from './file/content.ts'
+import { checkCapacity } from './file/header.ts'
+import { Persisting, type PersistingOptions } from './file/persisting.ts'
+import { goingOn } from './file/stopped.ts'
+import type { Latencies } from './file/writing.ts'
 
-interface Options {
-  readonly slot: number
-  readonly level?: Durability
-  readonly form: 'replicated' | 'carried'
-  readonly batch?: 'independent' | 'inOrder'
+interface Options extends Omit<PersistingOptions, 'goOn'> {
   readonly attach?: FarCard
   readonly json?: boolean
   readonly capture?: string
   readonly engine?: 'quickjs' | 'node'
   readonly pathMtu?: string
 }
-
-/** Records given to the driver ahead of those that are durable. */
-const AHEAD = 64
 
 export function addPersist(program: Command): void {
   program
@@ -54,6 +47,8 @@ export function addPersist(program: Command): void {
     .argument('<region>', 'name of the region')
     .argument('<file>', "the file, '-' for standard input")
     .option('--slot <slot>', 'slot of the first record', wholeNumber(0), 0)
+    .option('--raw', 'its records alone: no length and no SHA-256 in front')
+    .option('--resume', 'go on where an earlier one was stopped')
     .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 …')
     .option('--form <form>', 'replicated, or carried: every copy on the wire', 'replicated')
     .addOption(
@@ -83,45 +78,36 @@ async function persistFile(
   if (options.batch !== undefined && options.form !== 'replicated') {
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
-  if (options.attach !== undefined) checkAttaches(target)
+  if (options.attach !== undefined) checkAttaches(target, options.resume === true)
   if (file !== '-') checkFile(file)
-  const source = file === '-' ? process.stdin : (await open(file)).createReadStream()
-  try {
-    await persistStream(target, name, source, options)
-  } finally {
-    source.destroy()
-  }
-}
-
-/** Throws ArgumentError where the target has no network, or leads its host there itself. */
-function checkAttaches(target: string): void {
-  if (!isAddress(target)) {
-    throw new ArgumentError(`${target}: an image has no network: --attach is for a card`)
-  }
-  if (isPcieTarget(target) && parsePcieTarget(target).peer === null) {
-    throw new ArgumentError(`without --attach: to its own host another card is ${target}/ADDRESS`)
-  }
-}
-
-async function persistStream(
-  target: string,
-  name: string,
-  source: Readable,
-  options: Options,
-): Promise<void> {
   const output = new Output(options.json === true)
   const { engine, capture, attach } = options
   const writing = { writes: true, capture, connect: pathMtuOf(options), engine }
   await withTarget(target, writing, async ({ dpu }) => {
-    if (attach === undefined) {
-      if (dpu.durable === 'process') sayProcess(output)
-      await persistInto(dpu, await openRecords(dpu, name), source, options, output)
-      return
-    }
-    await withAttached(dpu, { name, ...attach }, output, async (region) => {
-      const receipts = await persistInto(dpu, region, source, options, output)
-      if (receipts.some(({ durable }) => durable === 'process')) sayProcess(output)
-    })
+    const into = (region: Region): Promise<void> => persistInto(dpu, region, file, options, output)
+    if (attach !== undefined) await withAttached(dpu, { name, ...attach }, output, into)
+    else await into(await openRecords(dpu, name))
+  })
+}
+
+/** Persists the whole file, and says so. */
+async function persistInto(
+  dpu: Dpu,
+  region: Region,
+  file: string,
+  options: Options,
+  output: Output,
+): Promise<void> {
+  // Of another card its receipts tell.
+  if (options.attach === undefined && dpu.durable === 'process') sayProcess(output)
+  if (options.raw !== true) checkCapacity(region)
+  const goOn = goingOn(process.argv.slice(2), options.attach === undefined)
+  const take = (bytes: number): void => checkRoom(region, options, bytes)
+  await withContent(file, take, async (content) => {
+    const job = new Persisting(region, content, { ...options, goOn }, output)
+    await job.run()
+    if (options.attach !== undefined && job.writing.durable === 'process') sayProcess(output)
+    sayDone(output, dpu, job, options)
   })
 }
 
@@ -130,190 +116,71 @@ function sayProcess(output: Output): void {
   output.say("perdure: what is durable here outlives the card's process, and not the power")
 }
 
-/** Does that with the region of another card, which this one offers for so long. */
-async function withAttached(
-  dpu: Dpu,
-  attachment: Attachment,
-  output: Output,
-  work: (region: Region) => Promise<void>,
-): Promise<void> {
-  const { name } = attachment
-  const region = await dpu.attach(attachment)
-  const detach = (): Promise<void> =>
-    dpu.detach(name).catch((error: unknown) => {
-      output.say(`perdure: '${name}' stays attached: ${messageOf(error)}`)
-    })
-  const listensNoMore = whenInterrupted(detach)
-  try {
-    await work(region)
-  } finally {
-    await detach()
-    listensNoMore()
-  }
+/** Throws ArgumentError where the slots have no room for so many bytes. */
+function checkRoom(region: Region, { slot, raw }: Options, bytes: number): void {
+  const { name, slots, capacity } = region
+  const room = Math.max(0, slots - slot - (raw === true ? 0 : 1)) * capacity
+  if (bytes <= room) return
+  const where = slot === 0 ? '' : ` from slot ${slot} on`
+  const header = raw === true ? '' : ', and one slot is for its header'
+  const end = `'${name}'${where} ends at ${slots - 1}${header}`
+  throw new ArgumentError(`the file has more than ${bytesText(room)}; ${end}`)
 }
 
-/** Persists the whole source, and says so. */
-async function persistInto(
-  dpu: Dpu,
-  region: Region,
-  source: Readable,
-  options: Options,
-  output: Output,
-): Promise<Receipt[]> {
-  const content = await contentOf(source, region, options.slot)
-  const records = split(content, region, options.slot)
-  const persist = options.batch === undefined ? persistAll : persistBatches
-  const receipts = await persist(region, records, options, output)
-  const sha256 = createHash('sha256').update(content).digest('hex')
+function sayDone(output: Output, dpu: Dpu, job: Persisting, options: Options): void {
   const { packets, retransmissions, batches, bursts } = dpu.statistics()
-  const { attach, slot, batch } = options
+  const { reached, writing, already, sha256 } = job
   const summary = {
-    region: region.name,
-    ...(attach !== undefined && { attached: attach }),
-    firstSlot: slot,
-    records: records.length,
-    bytes: content.length,
+    region: job.region.name,
+    firstSlot: options.slot,
+    lastSlot: reached.slot + reached.records - 1,
+    records: reached.records,
+    bytes: job.content.bytes,
     sha256,
-    copies: Math.min(...receipts.map((receipt) => receipt.copies)),
-    of: region.copies,
+    ...(options.resume === true && { already }),
+    ...(options.attach !== undefined && { attached: options.attach }),
+    copies: writing.copies,
+    of: job.region.copies,
     requests: packets,
     retransmissions,
-    ...(batch !== undefined && { batches, bursts }),
-    latencyUs: latencies(receipts),
+    ...(options.batch !== undefined && { batches, bursts }),
+    latencyUs: writing.latencyUs,
   }
   if (output.json) output.printJson(summary)
   else for (const line of summaryLines(summary)) output.print(line)
-  return receipts
-}
-
-/** The whole file. Throws ArgumentError as soon as more has come than the slots have room for. */
-async function contentOf(source: Readable, region: Region, firstSlot: number): Promise<Buffer> {
-  const room = Math.max(0, region.slots - firstSlot) * region.capacity
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of source as AsyncIterable<Buffer>) {
-    pieces.push(piece)
-    bytes += piece.length
-    if (bytes > room) throw noRoom(region, firstSlot, `more than ${bytesText(room)}`)
-  }
-  return Buffer.concat(pieces)
-}
-
-function noRoom({ name, slots }: Region, firstSlot: number, what: string): ArgumentError {
-  const where = firstSlot === 0 ? '' : ` from slot ${firstSlot} on`
-  return new ArgumentError(`the file has ${what}; '${name}'${where} ends at ${slots - 1}`)
-}
-
-/** Cuts the content into records of the region; an empty file is one empty record. */
-function split(content: Uint8Array, region: Region, firstSlot: number): Uint8Array[] {
-  const { capacity, slots, name } = region
-  const count = Math.max(1, Math.ceil(content.length / capacity))
-  if (firstSlot + count > slots) throw noRoom(region, firstSlot, bytesText(content.length))
-  if (region.fixedLength && content.length !== count * capacity) {
-    throw new ArgumentError(`'${name}' takes whole records of ${capacity} bytes only`)
-  }
-  return Array.from({ length: count }, (_, i) => content.subarray(i * capacity, (i + 1) * capacity))
-}
-
-/** Shows the bytes of so many records, of all of them. */
-function durableBytes(records: readonly Uint8Array[], output: Output): (count: number) => void {
-  const total = records.reduce((bytes, record) => bytes + record.length, 0)
-  const reached = output.progress('durable', total, 'bytes')
-  return (count) => reached(Math.min(count * records[0]!.length, total))
-}
-
-async function persistAll(
-  region: Region,
-  records: readonly Uint8Array[],
-  { slot, level, form }: Options,
-  output: Output,
-): Promise<Receipt[]> {
-  const writes: Write[] = []
-  const receipts: Receipt[] = []
-  const reached = durableBytes(records, output)
-  for (const record of records) {
-    const durability = level === undefined ? {} : { durability: level }
-    writes.push(region.persist(slot + writes.length, record, { form, ...durability }))
-    if (writes.length - receipts.length >= AHEAD) {
-      receipts.push(await writes[receipts.length]!.persisted)
-      reached(receipts.length)
-    }
-  }
-  while (receipts.length < writes.length) {
-    receipts.push(await writes[receipts.length]!.persisted)
-    reached(receipts.length)
-  }
-  return receipts
-}
-
-/**
- * One batch after the other. In order, what is durable after a cut is the beginning of the file.
- */
-async function persistBatches(
-  region: Region,
-  records: readonly Uint8Array[],
-  { slot, level, batch: condition = 'inOrder' }: Options,
-  output: Output,
-): Promise<Receipt[]> {
-  const receipts: Receipt[] = []
-  const reached = durableBytes(records, output)
-  while (receipts.length < records.length) {
-    const first = receipts.length
-    const batch = region.batch({ condition, ...(level !== undefined && { durability: level }) })
-    for (const record of records.slice(first, first + BATCH_RECORDS_MAX)) {
-      batch.persist(slot + first + batch.length, record)
-    }
-    const outcome = await batch.commit()
-    for (const record of outcome.records) {
-      if (record.status !== 'durable') throw record.error
-      receipts.push(record.receipt)
-    }
-    reached(receipts.length)
-  }
-  return receipts
-}
-
-interface Latencies {
-  readonly half: number
-  readonly most: number
-  readonly longest: number
-}
-
-function latencies(receipts: readonly Receipt[]): Latencies {
-  const sorted = receipts.map((receipt) => receipt.latencyUs).sort((a, b) => a - b)
-  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)]!
-  return { half: at(0.5), most: at(0.99), longest: at(1) }
 }
 
 function summaryLines(summary: {
   region: string
   attached?: FarCard
   firstSlot: number
+  lastSlot: number
   records: number
   bytes: number
   sha256: string
-  copies: number
+  already?: number
+  copies: number | null
   of: number
   requests: number
   retransmissions: number
   batches?: number
   bursts?: number
-  latencyUs: Latencies
+  latencyUs: Latencies | null
 }): string[] {
-  const { region, attached, firstSlot, records, batches, bursts, latencyUs } = summary
-  const place = `'${region}'${attached === undefined ? '' : ` of ${attached.address}`}`
-  // Over the queues of a host it is the card that makes them.
-  const requests: [string, string][] =
-    summary.requests === 0
-      ? []
-      : [['requests', `${summary.requests}, of them ${summary.retransmissions} repeated`]]
-  return facts([
-    ['durable', `${records} records, ${bytesText(summary.bytes)}, in ${place}`],
-    ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
-    ['copies', `${summary.copies} of ${summary.of}`],
-    ...requests,
-    ...(batches === undefined ? [] : [['batches', `${batches}; bursts ${bursts}`] as const]),
-    ['latency', `half within ${timeText(latencyUs.half)}, 99 % within ${timeText(latencyUs.most)}`],
+  const { region, firstSlot, lastSlot, records, already, copies, latencyUs: us } = summary
+  const far = summary.attached === undefined ? '' : ` of ${summary.attached.address}`
+  const { requests, batches, bursts } = summary
+  const repeated = `${requests}, of them ${summary.retransmissions} repeated`
+  const lines: (readonly [string, string] | null)[] = [
+    ['durable', `${records} records, ${bytesText(summary.bytes)}, in '${region}'${far}`],
+    already === undefined ? null : ['already', `${already} of them were there`],
+    ['slots', `${firstSlot} to ${lastSlot}`],
+    copies === null ? null : ['copies', `${copies} of ${summary.of}`],
+    // Over the queues of a host it is the card that makes them.
+    requests === 0 ? null : ['requests', repeated],
+    batches === undefined ? null : ['batches', `${batches}; bursts ${bursts}`],
+    us && ['latency', `half within ${timeText(us.half)}, 99 % within ${timeText(us.most)}`],
     ['SHA-256', summary.sha256],
-  ])
+  ]
+  return facts(lines.filter((line) => line !== null))
 }

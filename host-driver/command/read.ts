@@ -1,24 +1,28 @@
 /**
- * `perdure read TARGET REGION`: writes the records of a region, verified end to end, one behind the
- * other. Slots that nobody has written are left out; at the first lost record the command stops.
+ * `perdure read TARGET REGION`: gives back the file that `persist` has stored, verified end to end;
+ * `--raw` and `--slots` give records as they are, one behind the other.
+ *
+ * Slots that nobody has written are left out then. At the first lost record the command stops.
  */
 
-import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { ArgumentError } from '../base/errors.ts'
-import type { Region } from '../records/region.ts'
 import {
   engineOption,
   pathMtuOf,
   pathMtuOption,
   type SlotRange,
   slotRange,
+  wholeNumber,
 } from './base/arguments.ts'
-import { intoFile, writeAll } from './base/into-file.ts'
+import { intoFile } from './base/into-file.ts'
 import { Output } from './base/output.ts'
 import { openRecords, TARGETS, withTarget } from './base/target.ts'
+import { Reading } from './file/reading.ts'
 
 interface Options {
+  readonly slot?: number
+  readonly raw?: boolean
   readonly slots?: SlotRange
   readonly out?: string
   readonly json?: boolean
@@ -26,70 +30,42 @@ interface Options {
   readonly pathMtu?: string
 }
 
-/** Reads that are under way at once. */
-const AHEAD = 16
-
 export function addRead(program: Command): void {
   program
     .command('read')
-    .description('write the records of a region, verified, to standard output or a file')
+    .description('write a file of a region, verified, to standard output or a file')
     .argument('<target>', TARGETS)
     .argument('<region>', 'name of the region')
-    .option('--slots <a..b>', 'the slots to read; all by default', slotRange)
+    .option('--slot <slot>', 'slot where the file begins; 0 by default', wholeNumber(0))
+    .option('--raw', 'all records as they are, and not a file')
+    .option('--slots <a..b>', 'the records of these slots as they are', slotRange)
     .option('--out <file>', 'write the data to this file')
     .addOption(engineOption())
     .addOption(pathMtuOption())
     .option('--json', 'one JSON object for each record; with --out without the data')
-    .action(readRecords)
+    .action(readRegion)
 }
 
-async function readRecords(target: string, name: string, options: Options): Promise<void> {
+async function readRegion(target: string, name: string, options: Options): Promise<void> {
   const output = new Output(options.json === true)
   const { engine, out } = options
+  if (options.slot !== undefined && (options.raw === true || options.slots !== undefined)) {
+    throw new ArgumentError('--slot names a file: not with --raw or --slots, which give records')
+  }
   const connect = pathMtuOf(options)
   await withTarget(target, { writes: false, connect, engine }, async ({ dpu }) => {
     const region = await openRecords(dpu, name)
-    const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
-    if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
-    if (out === undefined) await copyRecords(region, first, last, null, output)
-    else await intoFile(out, (file) => copyRecords(region, first, last, file, output))
-  })
-}
-
-async function copyRecords(
-  region: Region,
-  first: number,
-  last: number,
-  file: number | null,
-  output: Output,
-): Promise<void> {
-  const hash = createHash('sha256')
-  let records = 0
-  let bytes = 0
-  const reached = output.progress('read', last - first + 1)
-  for (let slot = first; slot <= last; slot += AHEAD) {
-    const count = Math.min(AHEAD, last - slot + 1)
-    const reads = Array.from({ length: count }, (_, i) => region.read(slot + i))
-    for (const read of reads) read.catch(() => {})
-    for (const [i, read] of reads.entries()) {
-      const { data, written, ...about } = await read
-      if (!written) continue
-      records++
-      bytes += data.length
-      hash.update(data)
-      if (file !== null) writeAll(file, data)
-      else if (!output.json) await writeOut(data)
-      const shown = { slot: slot + i, length: data.length, ...about }
-      if (output.json) output.printJson(file === null ? { ...shown, data } : shown)
+    const { slot: file = 0, slots = { first: file, last: region.slots - 1 } } = options
+    const { first, last } = slots
+    if (Math.max(first, last) >= region.slots) {
+      throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
     }
-    reached(slot + count - first)
-  }
-  output.say(`${records} records, ${bytes} bytes, SHA-256 ${hash.digest('hex')}`)
-}
-
-/** Waits until standard output has taken the bytes, however slow its reader is. */
-function writeOut(data: Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(data, (error) => (error ? reject(error) : resolve()))
+    const isFile = options.raw !== true && options.slots === undefined
+    const copy = async (into: number | null): Promise<void> => {
+      const reading = new Reading(region, into, output)
+      await (isFile ? reading.fileAt(file) : reading.slots(first, last))
+    }
+    if (out === undefined) await copy(null)
+    else await intoFile(out, copy)
   })
 }

@@ -65,7 +65,9 @@ afterAll(async () => {
 describe('R31-6: what is written', () => {
   test('keeps the mode of a file that is there', async () => {
     writeFileSync(at('secret'), 'what was there, and was longer', { mode: 0o640 })
-    expect(await run('read', address, 'short', '--out', 'secret')).toMatchObject({ code: 0 })
+    expect(await run('read', address, 'short', '--raw', '--out', 'secret')).toMatchObject({
+      code: 0,
+    })
     expect(readFileSync(at('secret'), 'utf8')).toBe(SHORT)
     expect(statSync(at('secret')).mode & 0o7777).toBe(0o640)
   })
@@ -79,7 +81,7 @@ describe('R31-6: what is written', () => {
     if (isThere) writeFileSync(at(target), '')
     symlinkSync(target, at(`near-${isThere}`))
     symlinkSync(at(`near-${isThere}`), at(`link-${isThere}`))
-    expect(await run('read', address, 'short', '--out', `link-${isThere}`)).toMatchObject({
+    expect(await run('read', address, 'short', '--raw', '--out', `link-${isThere}`)).toMatchObject({
       code: 0,
     })
     expect(readFileSync(at(target), 'utf8')).toBe(SHORT)
@@ -91,9 +93,9 @@ describe('R31-6: what is written', () => {
 
   test('a circle of symbolic links is refused, and so is a folder', async () => {
     symlinkSync('circle', at('circle'))
-    expect((await run('read', address, 'short', '--out', 'circle')).code).not.toBe(0)
+    expect((await run('read', address, 'short', '--raw', '--out', 'circle')).code).not.toBe(0)
     mkdirSync(at('a-folder'))
-    expect((await run('read', address, 'short', '--out', 'a-folder')).code).not.toBe(0)
+    expect((await run('read', address, 'short', '--raw', '--out', 'a-folder')).code).not.toBe(0)
     expect(readdirSync(at('a-folder'))).toEqual([])
   })
 
@@ -101,7 +103,7 @@ describe('R31-6: what is written', () => {
     mkdirSync(at(signal))
     let interrupted = 0
     for (let i = 0; i < 20 && interrupted === 0; i++) {
-      const args = [COMMAND, 'read', address, 'notes', '--out', join(signal, 'out')]
+      const args = [COMMAND, 'read', address, 'notes', '--raw', '--out', join(signal, 'out')]
       const child = spawn(process.execPath, args, { cwd: folder, env: PLAIN, stdio: 'ignore' })
       const ended = once(child, 'exit')
       while (child.exitCode === null && readdirSync(at(signal)).length === 0) await setImmediate()
@@ -215,9 +217,17 @@ describe('R31-7: standard input, and a file, that has no room', () => {
 
   test('what fits to the last byte is taken', async () => {
     writeFileSync(at('whole'), Buffer.alloc(256, 'x'))
-    expect(await run('persist', address, 'short', 'whole')).toMatchObject({ code: 0 })
+    expect(await run('persist', address, 'short', 'whole', '--raw')).toMatchObject({ code: 0 })
     writeFileSync(at('more'), Buffer.alloc(257, 'x'))
+    expect(await run('persist', address, 'short', 'more', '--raw')).toMatchObject({ code: 64 })
+    expect(await run('persist', address, 'short', 'absent', '--raw')).toMatchObject({ stdout: '' })
+  })
+
+  test('beside its header what fits to the last byte is taken', async () => {
+    writeFileSync(at('whole'), Buffer.alloc(192, 'x'))
+    expect(await run('persist', address, 'short', 'whole')).toMatchObject({ code: 0 })
+    writeFileSync(at('more'), Buffer.alloc(193, 'x'))
     expect(await run('persist', address, 'short', 'more')).toMatchObject({ code: 64 })
-    expect(await run('persist', address, 'short', 'absent')).toMatchObject({ stdout: '' })
+    expect((await run('read', address, 'short')).stdout).toBe('x'.repeat(192))
   })
 })

@@ -166,7 +166,13 @@ const FILES: readonly Row[] = [
   ['read dir orders', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['read good.img orders --engine node --out dir', 65, 'dir cannot be written', NAME_A_FILE],
   ['read good.img orders --engine node --out no/x', 66, 'no/x cannot be written', CHECK],
-  ['read good.img orders --engine node --out /dev/full', 74, '/dev/full', '(ENOSPC)', 'Make some'],
+  [
+    'read good.img orders --raw --engine node --out /dev/full',
+    74,
+    '/dev/full',
+    '(ENOSPC)',
+    'Make some',
+  ],
   ['verify none', 66, 'none: it is not there (ENOENT)', MAKES],
   ['verify dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['verify text', 65, 'text: 5 bytes', 'name an image'],
@@ -448,7 +454,7 @@ describe('R1-U7: a disk that is full', () => {
 
   test('behind standard output', async () => {
     const full = openSync('/dev/full', 'w')
-    const args = [COMMAND, 'read', 'good.img', 'orders', '--engine', 'node']
+    const args = [COMMAND, 'read', 'good.img', 'orders', '--raw', '--engine', 'node']
     const child = spawn(process.execPath, args, {
       ...{ cwd: folder, env: PLAIN },
       stdio: ['ignore', full, 'pipe'],

@@ -155,7 +155,7 @@ describe('over the tunnel', () => {
 
   test('standard input and output are as good as files', async () => {
     const small = content.subarray(0, 150)
-    const args = ['persist', address, 'three', '-', '--slot', '1', '--level', '2of3']
+    const args = ['persist', address, 'three', '-', '--raw', '--slot', '1', '--level', '2of3']
     const done = await run(args, small)
     expect(done.code).toBe(0)
     expect(done.stdout).toMatch(/durable +3 records/)
@@ -202,13 +202,13 @@ describe('on an image', () => {
   test('persist writes it, the commands that look do not', THOROUGH, async () => {
     await makeImage('look.img')
     const before = hashOf(join(folder, 'look.img'))
-    for (const [name, ...rest] of [['inspect'], ['verify'], ['read', 'orders']]) {
+    for (const [name, ...rest] of [['inspect'], ['verify'], ['read', 'orders', '--raw']]) {
       const { code } = await run([name!, 'look.img', ...rest, '--engine', 'node'])
       expect(code).toBe(0)
     }
     expect(hashOf(join(folder, 'look.img'))).toBe(before)
     await runJson(['persist', 'look.img', 'orders', 'file.bin', '--form', 'carried'])
-    const read = await run(['read', 'look.img', 'orders', '--slots', '0..20', '--out', 'look.bin'])
+    const read = await run(['read', 'look.img', 'orders', '--slots', '1..21', '--out', 'look.bin'])
     expect(read.code).toBe(0)
     expect(hashOf(join(folder, 'look.bin'))).toBe(sha256)
     const records = (await run(['read', 'look.img', 'orders', '--slots', '3..4', '--json'])).stdout
@@ -222,13 +222,13 @@ describe('on an image', () => {
     const found = await run(['verify', 'lost.img', ...engine])
     expect(found.code).toBe(1)
     expect(found.stdout).toMatch(/orders +32 +0 +0 +2/)
-    const read = await run(['read', 'lost.img', 'orders', ...engine, '--json'])
+    const read = await run(['read', 'lost.img', 'orders', '--raw', ...engine, '--json'])
     expect(read.stdout.trim().split('\n').length).toBe(1)
     expect(read.stderr).toMatch(/PERDURE_RECORD_LOST/)
     expect(read.code).toBe(1)
     // A file that was there before is left alone, and no half of a new one is left.
     writeFileSync(join(folder, 'kept.bin'), 'kept')
-    const out = await run(['read', 'lost.img', 'orders', ...engine, '--out', 'kept.bin'])
+    const out = await run(['read', 'lost.img', 'orders', '--raw', ...engine, '--out', 'kept.bin'])
     expect(out.code).toBe(1)
     expect(readFileSync(join(folder, 'kept.bin'), 'utf8')).toBe('kept')
     expect(readdirSync(folder).filter((name) => name.startsWith('kept.'))).toEqual(['kept.bin'])

@@ -140,14 +140,22 @@ describe('with the name on the command line', () => {
   test.each(OF_TEXT.slice(0, 3).map((name) => [printable(name), name]))(
     '%s is read, persisted and mapped',
     async (shown, name) => {
-      const read = await runIn(folder, ['read', 'part', name, '--json'])
+      const read = await runIn(folder, ['read', 'part', name, '--raw', '--json'])
       expectHarmless(read)
       const number = HOSTILE_NAMES.findIndex(([, one]) => Buffer.from(name).equals(one))
       expect(read.stdout).toContain(
         `"data":"${Buffer.from(`record of ${number} .`).toString('base64')}"`,
       )
       writeFileSync(at('file'), 'two')
-      const persisted = await runIn(folder, ['persist', 'part', name, 'file', '--slot', '1'])
+      const persisted = await runIn(folder, [
+        'persist',
+        'part',
+        name,
+        'file',
+        '--raw',
+        '--slot',
+        '1',
+      ])
       expectHarmless(persisted)
       expect(persisted.stdout).toContain(`in '${shown}'`)
       const mapped = await runIn(folder, ['inspect', '--status', 'part', '--region', name])

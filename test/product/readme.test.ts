@@ -65,6 +65,7 @@ const MAPPED = [
   'firmware/wire/tag.ts',
   'firmware/burst/view.ts',
   'firmware/board/hal.ts',
+  'host-driver/command/file/header.ts',
 ]
 
 describe('byte maps', () => {

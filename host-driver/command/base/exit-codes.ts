@@ -62,6 +62,11 @@ const OF_PERDURE_CODE: Readonly<Record<string, number>> = {
 }
 
 const OF_OTHER_CODE: Readonly<Record<string, number>> = {
+  FILE_NONE: DATA,
+  FILE_UNDER_WAY: DATA,
+  FILE_NEWER: DATA,
+  FILE_MIXED: LOST,
+  FILE_CHANGED: DATA,
   NVDIMM_SIZE: DATA,
   NVDIMM_IN_USE: UNAVAILABLE,
   NVDIMM_CONDITION: DATA,

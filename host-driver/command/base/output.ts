@@ -62,6 +62,11 @@ export class Output {
     this.print(toJson(value))
   }
 
+  /** A value for programs that is no data. */
+  sayJson(value: unknown): void {
+    this.say(toJson(value))
+  }
+
   /**
    * Work begins of which so much is to be done, and so much was done before. Returns what is called
    * with how much is done since then: it shows that, and how fast it goes.
@@ -114,7 +119,7 @@ export class Output {
         : error instanceof PerdureError
           ? { ...error, name: undefined }
           : {}
-    this.say(toJson({ error: { ...more, code, message } }))
+    this.sayJson({ error: { ...more, code, message } })
   }
 
   private looking(text: string, look: Look): string {
