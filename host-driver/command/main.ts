@@ -1,17 +1,13 @@
 /**
  * The command `perdure`.
  *
- * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
- * 2 unsettled records, 3 repaired records, 64 usage, 65 bad image or data, 66 no such file,
- * 69 unavailable or refused, 70 a bug of ours, 71 out of memory or descriptors, 74 I/O or an
- * unknown outcome, 75 a card that is busy, or records that were not checked as they are being
- * written, 77 no permission.
+ * Data on stdout, talk on stderr, `--json` everywhere; the exit codes are in base/exit-codes.ts.
  */
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addAdminister } from './administer/administer.ts'
-import { exitCodeOf, OK, USAGE } from './base/exit-codes.ts'
+import { exitCodeOf, MEANINGS, OK, USAGE } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { addCapture } from './capture/capture.ts'
 import { addCheck } from './check.ts'
@@ -46,11 +42,10 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addPeers,
 ]
 
-const EXIT_CODES = `
-Exit codes: 0 fine, 1 lost or torn records, 2 unsettled records, 3 repaired records, 64 usage,
-65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 71 out of
-memory or descriptors, 74 I/O or an unknown outcome, 75 a card that is busy, or records that were
-not checked as they are being written, 77 no permission.`
+function exitCodes(): string {
+  const lines = [...MEANINGS].map(([code, words]) => `    ${String(code).padStart(2)} ${words}`)
+  return ['', 'Exit codes:', ...lines].join('\n')
+}
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
@@ -61,7 +56,7 @@ function createProgram(): Command {
   const program = new Command('perdure')
     .description('Crash-atomic remote persistent memory.')
     .version(version())
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', exitCodes())
   // Subcommands inherit this when they are added.
   program.exitOverride()
   for (const add of COMMANDS) add(program)

@@ -27,6 +27,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Nvdimm, openNvdimm } from '../../boards/emulator/index.ts'
 import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
 import { messageOf } from '../../host-driver/command/base/system-errors.ts'
 import { connect } from '../../host-driver/connect.ts'
@@ -45,6 +46,9 @@ mkdirSync(at('dir'))
 const holder: Socket = createSocket('udp4')
 let taken = ''
 
+/** An image that this process has, as a card would. */
+let held: Nvdimm
+
 /** Runs a program without what only root may: the modes of files hold then for root as well. */
 const isRoot = process.getuid?.() === 0
 const AS_USER = isRoot ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : ['env']
@@ -61,6 +65,7 @@ beforeAll(async () => {
   await region.persist(0, Buffer.from('one')).persisted
   await dpu.close()
   local.close()
+  held = openNvdimm({ path: at('held.img'), bytes: 1 << 16 })
   writeFileSync(at('blank.img'), Buffer.alloc(1 << 16))
   writeFileSync(at('text'), 'hello')
   writeFileSync(at('old.pcap'), 'what was there')
@@ -80,6 +85,7 @@ beforeAll(async () => {
 
 afterAll(() => {
   holder.close()
+  held.close()
   for (const name of ['closed', 'fixed']) chmodSync(at(name), 0o700)
   rmSync(folder, { recursive: true })
 })
@@ -271,7 +277,16 @@ const CARDS: readonly Row[] = [
     'read good.img none --engine node',
     ...([69, "open 'none'", "See the names with 'perdure region list good.img'"] as const),
   ],
+  ['read good.img orders --engine node', 65, "no file begins at slot 0 of 'orders'", '--raw gives'],
 ]
+
+/** Somebody has the image. */
+const HELD: readonly Row[] = [
+  'emulate held.img --udp 127.0.0.1:0',
+  'emulate held.img --create --host port',
+  'persist held.img orders text',
+  'recover held.img',
+].map((args) => [args, 69, 'held.img is in use by process', 'stop that card first'])
 
 /** What these starts have made is gone again: image, its lock, the files of the host. */
 const STARTS: readonly Row[] = [
@@ -373,6 +388,9 @@ const WORDS: readonly Row[] = [
   ['image create --board emulator --counter 4294967296', 64, 'a whole number, 0 to 4294967295'],
   ['persist good.img orders text --slot x', 64, "'x'", 'a whole number, 0 or more'],
   ['read good.img orders --engine node --slots 0..9', 64, "'orders'", 'ends at slot 3'],
+  ['read good.img orders --engine node --slot 4', 64, "'orders'", 'ends at slot 3'],
+  ['read good.img orders --raw --slot 1', 64, '--slot names a file', 'not with --raw'],
+  ['read good.img orders --slots 0 --slot 1', 64, '--slot names a file', '--slots'],
 ]
 
 const NO_PERMISSION: readonly Row[] = [
@@ -404,6 +422,7 @@ describe('R1-U7, R1-U14: refused', () => {
   test.each(FILES)('a file: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(ADMINISTER)('an administrator: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(CARDS)('a card: perdure %s ends with %i', (...row) => expectRefused(row))
+  test.each(HELD)('a lock: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(STARTS)('a start: perdure %s ends with %i', (...row) => expectRefused(row))
   test.each(WORDS)('a word: perdure %s ends with %i', (...row) => expectRefused(row))
 
@@ -415,8 +434,8 @@ describe('R1-U7, R1-U14: refused', () => {
   test('no command is left out', () => {
     const help = spawnSync(process.execPath, [COMMAND, '--help'], { encoding: 'utf8' }).stdout
     const names = [...help.split('Commands:')[1]!.matchAll(/^ {2}(\w+) /gm)].map(([, one]) => one!)
-    const rows = [...FILES, ...ADMINISTER, ...CARDS, ...STARTS, ...WORDS, ...NO_PERMISSION]
-    const shown = new Set(rows.map(([args]) => args.split(' ')[0]))
+    const all = [FILES, ADMINISTER, CARDS, HELD, STARTS, WORDS, NO_PERMISSION]
+    const shown = new Set(all.flat().map(([args]) => args.split(' ')[0]))
     expect(names.filter((one) => one !== 'help' && !shown.has(one))).toEqual([])
   })
 })
@@ -523,6 +542,23 @@ describe('R1-U14: one table of exit codes', () => {
     const page = read('boards/linux/README.md').split('## Exit codes')[1]!
     const there = [...page.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code))
     expect(there.filter((code) => !shown.includes(code))).toEqual([])
+  })
+
+  test('has every code of perdure-boot', () => {
+    const page = read('boards/linux/doc/perdure-boot.md').split('| code of `perdure-boot` |')[1]!
+    const there = [...page.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code))
+    expect(there.length).toBeGreaterThan(0)
+    expect(there.filter((code) => !shown.includes(code))).toEqual([])
+  })
+
+  test('its words are those of the sources, and of the help', () => {
+    const help = spawnSync(process.execPath, [COMMAND, '--help'], { encoding: 'utf8' }).stdout
+    const lines = help.split('Exit codes:\n')[1]!.trimEnd().split('\n')
+    const told = lines.map((line) => /^ +(\d+) (.+)$/.exec(line)!.slice(1))
+    expect(told.map(([code]) => Number(code))).toEqual([...exitCodes.MEANINGS.keys()])
+    for (const [code, words] of told) expect(rows).toContain(`| ${code} | ${words} |`)
+    const numbers = Object.values(numbersOf(exitCodes)).sort((a, b) => a - b)
+    expect([...exitCodes.MEANINGS.keys()]).toEqual(numbers)
   })
 
   test.skipIf(noService !== null)(

@@ -339,20 +339,12 @@ const EXIT_CODES: readonly PageTable[] = [
     page: 'boards/doc/operating.md',
     head: '| code | meaning |',
     rows: (old) => {
-      const path = 'host-driver/command/base/exit-codes.ts'
-      const ofCommand = Object.entries(numbersOf(exitCodes)).map(([name, value]) => {
-        return [String(value), said(path, name)] as const
-      })
+      const ofCommand = Object.values(numbersOf(exitCodes))
       const ofRuntime = [...read('boards/linux/src/exit-codes.h').matchAll(EXIT_CODE)]
-      const words = new Map([
-        ...ofRuntime.map(([, value, text]) => [value!, text!] as const),
-        ...ofCommand,
-      ])
-      const rows = [...words.keys()].sort((a, b) => Number(a) - Number(b))
-      return keyed(
-        rows.map((value) => [value, null]),
-        (key) => words.get(key)!,
-      )(old)
+      const alone = new Map(ofRuntime.map(([, value, text]) => [Number(value), text!]))
+      const codes = [...new Set([...ofCommand, ...alone.keys()])].sort((a, b) => a - b)
+      const rows = codes.map((value) => [String(value), exitCodes.MEANINGS.get(value) ?? null])
+      return keyed(rows, (key) => alone.get(Number(key))!)(old)
     },
   },
 ]

@@ -35,6 +35,33 @@ export const BUSY = 75
 /** This user has no permission for a file, or for a port. */
 export const NO_PERMISSION = 77
 
+/**
+ * What each tells, in the words of the help and of the page that has the one table for all programs
+ * (boards/doc/operating.md): those of `perdured` and `perdure-boot` are among them.
+ */
+export const MEANINGS: ReadonlyMap<number, string> = new Map([
+  [OK, 'fine'],
+  [LOST, 'records are lost or torn, or others have written into a file that was stored'],
+  [UNSETTLED, 'none is lost, but copies of some take no repair'],
+  [REPAIRED, "copies had decayed, and all is whole again: of an image, 'recover --scan' mends it"],
+  [USAGE, 'the command line makes no sense'],
+  [
+    DATA,
+    'a file cannot be used: blank, foreign, newer, damaged, unsigned, not whole, ' +
+      'of a wrong size, a folder',
+  ],
+  [NO_INPUT, 'a file that was named is not there'],
+  [
+    UNAVAILABLE,
+    'the DPU does not answer, refuses, or is gone; an address, port or image cannot be had',
+  ],
+  [SOFTWARE, 'a bug of ours'],
+  [SYSTEM, 'the system has no memory left, no descriptors, no entropy'],
+  [IO, 'reading or writing failed, or the outcome of a write is unknown'],
+  [BUSY, "a card is busy: an image is on trial, or marked; 'verify' passed records over"],
+  [NO_PERMISSION, 'this user has no permission for a file or a port, or may not become another'],
+])
+
 /** Faults that are about what an NVDIMM holds. */
 const CONTENT_FAULTS = ['BLANK', 'FOREIGN', 'NEWER', 'DAMAGED', 'TRUNCATED']
 
