@@ -29,7 +29,7 @@ export async function imageWithLost(
   for (const args of [
     ['format', name],
     ['region', 'create', name, 'orders', '--slots', '4', '--capacity', '64'],
-    ['persist', name, 'orders', data],
+    ['persist', name, 'orders', data, '--raw'],
   ]) {
     const { code, stderr } = await runIn(folder, [...args, '--engine', 'node'])
     if (code !== 0) throw new Error(`perdure ${args.join(' ')}: ${stderr}`)
