@@ -130,10 +130,14 @@ describe.each(ALL)('R1-A5: the %s after the machine started again', (who) => {
 
 /** A process that has ended, and whose parent never asks about it. */
 async function zombie(): Promise<number> {
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 600'])
+  // A shell may ask about it: the child ends only when its parent is none any more.
+  const parent = spawn('sh', ['-c', 'exec 3<&0; (read x <&3) & echo $!; exec sleep 600'])
   holders.push({ pid: parent.pid!, end: async () => {}, kill: async () => parent.kill('SIGKILL') })
   const [line] = (await once(parent.stdout, 'data')) as [Buffer]
   const ended = Number(line.toString('utf8'))
+  const name = (): string => readFileSync(`/proc/${parent.pid}/comm`, 'utf8').trim()
+  while (name() !== 'sleep') await setImmediate()
+  parent.stdin.write('\n')
   while (!/\) Z /.test(readFileSync(`/proc/${ended}/stat`, 'utf8'))) await setImmediate()
   return ended
 }
