@@ -30,6 +30,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { BEGAN, STATE, statOf } from './proc-stat.ts'
 
 /** Gives a lock back. */
 type Unlock = () => void
@@ -196,12 +197,11 @@ function whoWeAre(): string {
  * ended. Outside of Linux, and without /proc, a process is known by its number alone.
  */
 function whoIs(process: number): string {
-  // The name before it may hold anything but ends with the last bracket; proc(5), field 22.
-  const fields = readIfThere(`/proc/${process}/stat`).replace(/^.*\)/s, '').trim().split(' ')
+  const fields = statOf(process)
   // One that was killed stays in the table until its parent asks about it: some never do.
-  if (fields[0] === 'Z' || fields[0] === 'X') return ''
+  if (fields[STATE] === 'Z' || fields[STATE] === 'X') return ''
   const boot = readIfThere('/proc/sys/kernel/random/boot_id').trim()
-  return `${process} ${fields[19] ?? '-'} ${boot || '-'}\n`
+  return `${process} ${fields[BEGAN] ?? '-'} ${boot || '-'}\n`
 }
 
 function readIfThere(path: string): string {

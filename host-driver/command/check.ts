@@ -11,6 +11,8 @@ import { PerdureError } from '../base/errors.ts'
 import type { PartStatus, RegionInfo } from '../control/part.ts'
 import { engineOption } from './base/arguments.ts'
 import { Output } from './base/output.ts'
+import { serves } from './base/part-text.ts'
+import { messageOf } from './base/system-errors.ts'
 import { TARGETS, withTarget } from './base/target.ts'
 
 /** How grave it is: the exit codes of Nagios plugins, which are not those of other commands. */
@@ -72,15 +74,14 @@ async function check(target: string, options: Options): Promise<number> {
   try {
     return await withTarget(target, looking, async ({ dpu }) => {
       const part = await dpu.status()
-      const serves = part.state === 'serving' || part.state === 'failedClosed'
-      const regions = serves ? await dpu.regions() : []
+      const regions = serves(part) ? await dpu.regions() : []
       const findings = [...ofPart(part, allow), ...regions.flatMap(ofRegion)]
       return tell(output, target, findings, figuresOf(part, regions))
     })
   } catch (error) {
     const isSilent = error instanceof PerdureError && SILENT.includes(error.code)
-    const text = error instanceof Error ? error.message : String(error)
-    return tell(output, target, [{ gravity: isSilent ? 'CRITICAL' : 'UNKNOWN', text }], {})
+    const gravity = isSilent ? 'CRITICAL' : 'UNKNOWN'
+    return tell(output, target, [{ gravity, text: messageOf(error) }], {})
   }
 }
 
@@ -95,15 +96,15 @@ const SILENT: readonly string[] = [
 /** What there is to say of the part. */
 function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
   const { state, fault, unsettled, superblockPages, operationsLost } = part
-  const serves = state === 'serving' || state === 'failedClosed'
+  const isServing = serves(part)
   const all: readonly (readonly [boolean, Gravity, string])[] = [
-    [!serves, 'CRITICAL', `the part does not serve (${fault ?? state})`],
+    [!isServing, 'CRITICAL', `the part does not serve (${fault ?? state})`],
     [state === 'failedClosed', 'CRITICAL', `the part takes no writes (${fault ?? state})`],
     [!part.armed, 'CRITICAL', 'the save energy is not there: nothing can be promised'],
     [part.saveFailed, 'CRITICAL', 'the last save of the NVDIMM failed'],
     [unsettled > 0, 'CRITICAL', `${unsettled} records are lost`],
     [
-      serves && superblockPages < 2,
+      isServing && superblockPages < 2,
       'WARNING',
       `${superblockPages} of 2 superblock pages are whole`,
     ],

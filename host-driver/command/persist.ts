@@ -13,6 +13,7 @@ import type { Dpu } from '../dpu.ts'
 import type { Region } from '../records/region.ts'
 import { parseDurability } from '../way/durability.ts'
 import {
+  CM_PORT,
   engineOption,
   type FarCard,
   farCard,
@@ -58,7 +59,7 @@ export function addPersist(program: Command): void {
     )
     .option(
       '--attach <address[:port]>',
-      'through the target into another card, which publishes the region at that port (7471)',
+      `through the target into another card, which publishes the region at that port (${CM_PORT})`,
       farCard,
     )
     .option('--capture <file>', 'write every frame to a pcap file')

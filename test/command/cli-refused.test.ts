@@ -366,6 +366,10 @@ const WORDS: readonly Row[] = [
   ],
   ['persist good.img orders text --attach 10.0.0.3', 64, 'an image has no network', 'for a card'],
   ['persist pcie:x orders text --attach 10.0.0.3', 64, 'without --attach', 'pcie:x/ADDRESS'],
+  [
+    'persist perdure://TAKEN orders text --attach 10.0.0.3 --resume',
+    ...([64, 'nobody reads through a card', 'leave --resume out'] as const),
+  ],
   ['persist good.img orders text --attach far', 64, "'far'", 'as 10.0.0.3 or [fd00::3]:7300'],
   ['persist good.img orders text --attach fd00::3:0:70000', 64, 'address[:port]', '1 to 65535'],
   ['demo --record-bytes 65537', 64, '65537', '1 to 64K'],

@@ -27,6 +27,7 @@ import {
 } from '../../host-driver/index.ts'
 import { openLocal } from '../../host-driver/local.ts'
 import { PLAIN } from '../support/command/command.ts'
+import { copiesOf } from '../support/judges/copies.ts'
 import { THOROUGH } from '../support/run/thorough.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
@@ -86,10 +87,7 @@ async function makeImage(name: string, damaged: readonly number[] = []): Promise
 /** Flips a bit in every copy of the records: they are lost. */
 function damage(path: string, records: readonly number[]): void {
   const bytes = readFileSync(path)
-  for (let at = 0; at + 64 <= bytes.length; at += 64) {
-    const ours = bytes.readUInt32LE(at + 16) === 0x5044534c
-    if (ours && records.includes(bytes.readUInt32LE(at + 24))) bytes[at + 64]! ^= 1
-  }
+  for (const at of records.flatMap((record) => copiesOf(bytes, record))) bytes[at + 64]! ^= 1
   writeFileSync(path, bytes)
 }
 

@@ -234,6 +234,11 @@ describe('--resume', () => {
     )
     const again = ['persist', 'x', 'y', 'z', '--resume']
     expect(goingOn(again, true).line).toBe('perdure persist x y z --resume')
+    // Through a card nobody reads what is there: it begins again.
+    const through = ['persist', 'x', 'y', 'z', '--attach', '10.0.0.3']
+    expect(goingOn(through, false)).toEqual({
+      ...{ line: 'perdure persist x y z --attach 10.0.0.3', resumes: false },
+    })
   })
 })
 

@@ -13,6 +13,7 @@ import { exitCodeFor } from '../../host-driver/command/verify.ts'
 import { connect, type Dpu } from '../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../host-driver/local.ts'
 import { type Run, runIn } from '../support/command/command.ts'
+import { copiesOf } from '../support/judges/copies.ts'
 
 const LINE = 64
 const folder = mkdtempSync(join(tmpdir(), 'perdure-verify-'))
@@ -22,16 +23,6 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close()
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-/** Where the copies of a record begin in a part with one region: the first one first. */
-function copiesOf(bytes: Buffer, record: number): number[] {
-  const found: number[] = []
-  for (let at = 0; at + LINE <= bytes.length; at += LINE) {
-    const isSlot = bytes.readUInt32LE(at + 16) === 0x5044534c
-    if (isSlot && bytes.readUInt32LE(at + 24) === record) found.push(at)
-  }
-  return found
-}
 
 interface Bench {
   readonly local: LocalDpu

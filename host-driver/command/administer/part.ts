@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { engineOption } from '../base/arguments.ts'
 import { Output } from '../base/output.ts'
-import { partFacts } from '../base/part-text.ts'
+import { partFacts, serves } from '../base/part-text.ts'
 import { sayEnd } from '../base/report.ts'
 import { facts, table } from '../base/table.ts'
 import { notServing, TARGETS, WRITTEN_TARGETS, withTarget } from '../base/target.ts'
@@ -58,13 +58,9 @@ async function status(target: string, { json = false, engine }: Options): Promis
   return await withTarget(target, looking, async ({ dpu }) => {
     const part = await dpu.status()
     if (json) output.printJson({ target, part })
-    else for (const line of facts(partFacts(part, isServing(part)))) output.print(line)
+    else for (const line of facts(partFacts(part))) output.print(line)
     return sayEnd(output, target, part)
   })
-}
-
-function isServing({ state }: { readonly state: string }): boolean {
-  return state === 'serving' || state === 'failedClosed'
 }
 
 async function counters(target: string, { json = false, engine }: Options): Promise<void> {
@@ -91,7 +87,7 @@ async function format(target: string, options: FormatOptions): Promise<void> {
   await withTarget(target, writing, async ({ dpu }) => {
     if (dryRun) {
       const { state, fault } = await dpu.status()
-      if (state !== 'blank') throw notServing(target, isServing({ state }) ? 'FORMATTED' : fault)
+      if (state !== 'blank') throw notServing(target, serves({ state }) ? 'FORMATTED' : fault)
       if (json) output.printJson({ target, dryRun, state })
       else output.say('the part is empty: it would be formatted')
       return

@@ -42,7 +42,7 @@ export interface FarCard {
 }
 
 /** The port of RDMA-CM where none is said. */
-const CM_PORT = 7471
+export const CM_PORT = 7471
 
 /** 'address[:port]', an IPv6 address in brackets, or without them where it has no port. */
 export function farCard(text: string): FarCard {

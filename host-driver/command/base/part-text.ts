@@ -16,8 +16,13 @@ const ACCESS: Readonly<Record<PartStatus['access'], string>> = {
   unknown: 'not told',
 }
 
+/** Whether its regions are there, to be read at least. */
+export function serves({ state }: Pick<PartStatus, 'state'>): boolean {
+  return state === 'serving' || state === 'failedClosed'
+}
+
 /** What there is to say of a part; of one that does not serve, less. */
-export function partFacts(part: PartStatus, serving: boolean): [string, string | number][] {
+export function partFacts(part: PartStatus): [string, string | number][] {
   const health = [
     ...(part.armed ? ['armed'] : ['NOT ARMED: nothing can be promised']),
     ...(part.outlivesPower ? [] : ['the memory does NOT outlive the power']),
@@ -31,7 +36,7 @@ export function partFacts(part: PartStatus, serving: boolean): [string, string |
     ['NVDIMM', bytesText(part.nvdimmBytes)],
     ['path MTU', `up to ${part.pathMtu} B`],
   ]
-  if (!serving) return always
+  if (!serves(part)) return always
   return [
     ...always,
     ['device', part.deviceId],

@@ -17,6 +17,7 @@ import type { LocalDpu } from '../../local.ts'
 import type { Region } from '../../records/region.ts'
 import type { ConnectOptions } from '../../way/options.ts'
 import { PcapWriter } from '../../way/pcap.ts'
+import { serves } from './part-text.ts'
 import { checkFile } from './system-errors.ts'
 
 interface OpenTarget {
@@ -153,7 +154,6 @@ export function notServing(target: string, fault: string | null): RefusedError {
 }
 
 async function checkServing(dpu: Dpu, target: string): Promise<void> {
-  const { state, fault } = await dpu.status()
-  if (state === 'serving' || state === 'failedClosed') return
-  throw notServing(target, fault)
+  const part = await dpu.status()
+  if (!serves(part)) throw notServing(target, part.fault)
 }

@@ -3,7 +3,7 @@
  * the card would go on without anybody who knows of it (R1-U6).
  */
 
-import { readFileSync } from 'node:fs'
+import { PARENT, statOf } from '../../../boards/proc-stat.ts'
 
 /** How often it is looked, ms. */
 const LOOK_MS = 250
@@ -12,20 +12,11 @@ const LOOK_MS = 250
 export function endWithNpm(): void {
   // npm tells what it starts which of its commands that is.
   if (process.env.npm_command === undefined) return
-  const [parent, shell] = [process.ppid, parentOf(process.ppid)]
+  const parent = process.ppid
+  const shell = statOf(parent)[PARENT]
   setInterval(() => {
     // npm has a shell start it, which may stay between the two.
-    if (process.ppid === parent && parentOf(parent) === shell) return
+    if (process.ppid === parent && statOf(parent)[PARENT] === shell) return
     process.kill(process.pid, 'SIGKILL')
   }, LOOK_MS).unref()
-}
-
-/** The parent of a process, or null where the system does not tell. */
-function parentOf(pid: number): string | null {
-  try {
-    // Behind the name, which may have anything in it: state and parent.
-    return /^.*\) \S (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1] ?? null
-  } catch {
-    return null
-  }
 }

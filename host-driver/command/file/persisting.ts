@@ -79,7 +79,8 @@ export class Persisting {
   private async lookForThose(): Promise<void> {
     const { region, reached, content } = this
     const shown = this.output.progress('compared', content.bytes, 'bytes')
-    this.already = await standingFrom(region, reached.slot, this.recordsFrom(0), () => {
+    const { slot, records } = reached
+    this.already = await standingFrom(region, slot, records, this.recordsFrom(0), () => {
       reached.durable++
       shown(this.durableBytes)
     })

@@ -7,14 +7,11 @@
  */
 
 import { createHash, type Hash } from 'node:crypto'
-import type { ReadRecord } from '../../records/records.ts'
+import type { SlotRead } from '../../records/records.ts'
 import type { Region } from '../../records/region.ts'
 import { writeAll } from '../base/into-file.ts'
 import type { Output } from '../base/output.ts'
 import { type Header, readHeader, recordsOf, StoredFileError } from './header.ts'
-
-/** Reads that are under way at once. */
-const AHEAD = 16
 
 /** Where data goes: into a file that is open, or, without one, to standard output. */
 export class Reading {
@@ -34,9 +31,9 @@ export class Reading {
   /** The records of these slots, as they are; those that nobody has written are left out. */
   async slots(first: number, last: number): Promise<void> {
     const shown = this.output.progress('read', last - first + 1)
-    for await (const [slot, record] of this.each(first, last)) {
-      if (record.written) await this.take(slot, record, record.data)
-      shown(slot - first + 1)
+    for await (const record of this.each(first, last)) {
+      if (record.written) await this.take(record, record.data)
+      shown(record.slot - first + 1)
     }
     this.sayRead(this.hash.digest('hex'))
   }
@@ -46,11 +43,13 @@ export class Reading {
     const header = await this.wholeAt(slot)
     const { length, recordBytes } = header
     const shown = this.output.progress('read', length, 'bytes')
-    for await (const [at, record] of this.each(slot + 1, slot + recordsOf(header))) {
+    for await (const record of this.each(slot + 1, slot + recordsOf(header))) {
       const part = Math.min(recordBytes, length - this.bytes)
       const bytes = this.region.fixedLength ? this.region.capacity : part
-      if (!record.written || record.data.length !== bytes) throw this.mixed(slot, `slot ${at}`)
-      await this.take(at, record, record.data.subarray(0, part))
+      if (!record.written || record.data.length !== bytes) {
+        throw this.mixed(slot, `slot ${record.slot}`)
+      }
+      await this.take(record, record.data.subarray(0, part))
       shown(this.bytes)
     }
     const sha256 = this.hash.digest('hex')
@@ -80,20 +79,11 @@ export class Reading {
     return new StoredFileError('FILE_MIXED', `${what}: ${why}. --raw gives what is there.`)
   }
 
-  private async *each(first: number, last: number): AsyncGenerator<[number, ReadRecord]> {
-    const asked: Promise<ReadRecord>[] = []
-    let next = first
-    for (let slot = first; slot <= last; slot++) {
-      while (next <= last && asked.length < AHEAD) {
-        const read = this.region.read(next++)
-        read.catch(() => {})
-        asked.push(read)
-      }
-      yield [slot, await asked.shift()!]
-    }
+  private each(first: number, last: number): AsyncIterable<SlotRead> {
+    return this.region.records({ from: first, count: last - first + 1, blank: true })
   }
 
-  private async take(slot: number, record: ReadRecord, data: Uint8Array): Promise<void> {
+  private async take(record: SlotRead, data: Uint8Array): Promise<void> {
     this.records++
     this.bytes += data.length
     this.hash.update(data)
@@ -101,7 +91,7 @@ export class Reading {
     if (file !== null) writeAll(file, data)
     else if (!output.json) await writeOut(data)
     if (!output.json) return
-    const { data: _, written: __, ...about } = record
+    const { slot, data: _, written: __, ...about } = record
     const shown = { slot, length: data.length, ...about }
     output.printJson(file === null ? { ...shown, data } : shown)
   }

@@ -5,44 +5,27 @@
  * so do all before it; a few records are in memory at once.
  */
 
-import type { ReadRecord } from '../../records/records.ts'
 import type { Region } from '../../records/region.ts'
 
-/** Reads that are under way at once. */
-const AHEAD = 16
-
-interface Asked {
-  readonly record: Uint8Array
-  readonly read: Promise<ReadRecord>
-}
-
 /**
- * How many of the records stand there, from that slot on, up to the first that does not. `stands`
- * is called for each, in order. Rejects where a record is lost.
+ * How many of the records stand there, from that slot on, up to the first that does not; there are
+ * `total` of them. `stands` is called for each, in order. Rejects where a record is lost.
  */
 export async function standingFrom(
   region: Region,
   slot: number,
+  total: number,
   records: AsyncIterable<Uint8Array>,
   stands: () => void,
 ): Promise<number> {
-  const asked: Asked[] = []
+  const there = region.records({ from: slot, count: total, blank: true })
   let count = 0
-  const next = async (): Promise<boolean> => {
-    const { record, read } = asked.shift()!
-    const { data, written } = await read
-    if (!written || Buffer.compare(data, record) !== 0) return false
+  for await (const record of records) {
+    const { value } = await there.next()
+    if (!value?.written || Buffer.compare(value.data, record) !== 0) break
     count++
     stands()
-    return true
   }
-  let at = slot
-  for await (const record of records) {
-    const read = region.read(at++)
-    read.catch(() => {})
-    asked.push({ record, read })
-    if (asked.length >= AHEAD && !(await next())) return count
-  }
-  while (asked.length > 0) if (!(await next())) return count
+  await there.return()
   return count
 }

@@ -11,6 +11,7 @@ import type { RegionInfo } from '../../control/part.ts'
 import type { Dpu } from '../../dpu.ts'
 import type { BlockState, ResidencyStatus, StatusPhase } from '../../status/residency-status.ts'
 import { Output } from '../base/output.ts'
+import { serves } from '../base/part-text.ts'
 import { sayEnd } from '../base/report.ts'
 import { bytesText } from '../base/table.ts'
 import { withTarget } from '../base/target.ts'
@@ -48,9 +49,8 @@ export async function inspectStatus(target: string, options: StatusOptions): Pro
   const looking = { writes: false, anyState: true, engine }
   return await withTarget(target, looking, async ({ dpu }) => {
     const part = await dpu.status()
-    const serving = part.state === 'serving' || part.state === 'failedClosed'
     const regions: Shown[] = []
-    const all = serving ? (names ?? (await namesOf(dpu))) : []
+    const all = serves(part) ? (names ?? (await namesOf(dpu))) : []
     for (const name of all) regions.push(await look(dpu, name))
     if (json) output.printJson({ target, state: part.state, regions })
     else sayMaps(output, regions)

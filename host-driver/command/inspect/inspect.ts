@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { ArgumentError } from '../../base/errors.ts'
 import { engineOption, names, wholeNumber } from '../base/arguments.ts'
 import { Output } from '../base/output.ts'
-import { partFacts, regionLines } from '../base/part-text.ts'
+import { partFacts, regionLines, serves } from '../base/part-text.ts'
 import { sayEnd, sayReport } from '../base/report.ts'
 import { facts } from '../base/table.ts'
 import { TARGETS, withTarget } from '../base/target.ts'
@@ -55,7 +55,7 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
   const looking = { writes: false, anyState: true, engine }
   return await withTarget(target, looking, async ({ dpu }) => {
     const part = await dpu.status()
-    const serving = part.state === 'serving' || part.state === 'failedClosed'
+    const serving = serves(part)
     const regions = serving ? await dpu.regions() : []
     const report = serving ? await dpu.report() : []
     const counters = await dpu.counters()
@@ -63,7 +63,7 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
       const shown = regions.map(({ key: _key, ...region }) => region)
       output.printJson({ target, part, regions: shown, report, counters })
     } else {
-      for (const line of facts(partFacts(part, serving))) output.print(line)
+      for (const line of facts(partFacts(part))) output.print(line)
       if (regions.length > 0) output.print('')
       if (regions.length > 0) for (const line of regionLines(regions)) output.print(line)
       output.print('')

@@ -22,6 +22,7 @@ import {
   type Region,
   type RegionRequest,
 } from '../../../host-driver/index.ts'
+import { copiesOf } from '../../support/judges/copies.ts'
 import { Network } from '../../support/peers/network.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
@@ -124,14 +125,9 @@ async function expectData(region: Region, count: number, seed = 0, slot = 0): Pr
   }
 }
 
-/** The first line of each copy of a record: found by its magic and its slot. */
+/** The first line of each copy of a record. */
 function linesOf(nvdimm: Nvdimm, slot: number): number[] {
-  const view = new DataView(nvdimm.durable.buffer)
-  return Array.from({ length: nvdimm.bytes / 64 }, (_, line) => line).filter(
-    (line) =>
-      view.getUint32(64 * line + 16, true) === 0x5044534c &&
-      view.getUint32(64 * line + 24, true) === slot,
-  )
+  return copiesOf(nvdimm.durable, slot).map((at) => at / 64)
 }
 
 /** The sequence of a record that is stored now: it grows by one with every record of the part. */

@@ -37,6 +37,7 @@ import {
 import type { LocalDpu, LocalOptions } from '../../../host-driver/local.ts'
 import { failure } from '../../support/driver/failures.ts'
 import { localParts, passOn } from '../../support/driver/local-parts.ts'
+import { copiesOf } from '../../support/judges/copies.ts'
 
 const openPart = localParts()
 
@@ -400,17 +401,6 @@ describe('giving up', () => {
   })
 })
 
-/** Where the image of a copy lies in the part: found by its magic, region and slot. */
-function imagesOf(nvdimm: Nvdimm, slot: number): number[] {
-  const view = new DataView(nvdimm.durable.buffer)
-  const found: number[] = []
-  for (let at = 0; at + 64 <= nvdimm.bytes; at += 64) {
-    const ours = view.getUint32(at + 16, true) === 0x5044534c
-    if (ours && view.getUint32(at + 24, true) === slot) found.push(at)
-  }
-  return found
-}
-
 /** Flips a bit in the medium, behind everybody's back. */
 function damage(nvdimm: Nvdimm, at: number): void {
   for (const bytes of [nvdimm.durable, nvdimm.live]) bytes[at] = bytes[at]! ^ 1
@@ -430,7 +420,7 @@ describe('readers', () => {
     test(`P1-29, D-15: a copy with a damaged ${part} is not chosen, and not repaired`, async () => {
       const { local, region } = await bench()
       await region.persist(2, record(100, 1)).persisted
-      const [first, second] = imagesOf(local.nvdimm, 2)
+      const [first, second] = copiesOf(local.nvdimm.durable, 2)
       damage(local.nvdimm, first! + { 'check code': 3, header: 30, data: 64 + 99 }[part])
       const before = local.nvdimm.durable.slice()
       const read = await region.readCopies(2)
@@ -446,8 +436,8 @@ describe('readers', () => {
   test('D-15: copies that are equal but not valid are not taken for a record', async () => {
     const { local, region } = await bench()
     await region.persist(2, record(100, 1)).persisted
-    for (const at of imagesOf(local.nvdimm, 2)) damage(local.nvdimm, at + 64)
-    const [first, second] = imagesOf(local.nvdimm, 2)
+    for (const at of copiesOf(local.nvdimm.durable, 2)) damage(local.nvdimm, at + 64)
+    const [first, second] = copiesOf(local.nvdimm.durable, 2)
     const { durable } = local.nvdimm
     expect(durable.subarray(first, first! + 164)).toEqual(durable.subarray(second, second! + 164))
     expect(await failure(region.readCopies(2))).toBeInstanceOf(RecordLost)
@@ -474,7 +464,7 @@ describe('readers', () => {
     const { local, dpu, region } = await bench()
     await region.persist(2, record(100, 1)).persisted
     await region.persist(3, record(100, 2)).persisted
-    for (const at of imagesOf(local.nvdimm, 2)) damage(local.nvdimm, at + 64)
+    for (const at of copiesOf(local.nvdimm.durable, 2)) damage(local.nvdimm, at + 64)
     expect(await dpu.scan('orders')).toMatchObject({ checked: 16, lost: 1 })
     expect(await failure(region.read(2))).toBeInstanceOf(RecordLost)
     expect((await region.read(3)).data).toEqual(record(100, 2))

@@ -14,11 +14,10 @@ import {
 import type { LocalDpu } from '../../../host-driver/local.ts'
 import { failure } from '../../support/driver/failures.ts'
 import { localParts } from '../../support/driver/local-parts.ts'
+import { copiesOf } from '../../support/judges/copies.ts'
 
 const openPart = localParts()
 const SLOTS = 40
-/** Of a slot's header. */
-const MAGIC = 0x5044534c
 
 /** A part with a region of which every third record is written: its data is its slot. */
 async function bench(): Promise<{ local: LocalDpu; dpu: Dpu; region: Region }> {
@@ -77,12 +76,7 @@ describe('the records of a region', () => {
   test('D-14: end with the error of the first that cannot be read', async () => {
     const { local, region } = await bench()
     const { live } = local.nvdimm
-    const words = new DataView(live.buffer, live.byteOffset, live.byteLength)
-    for (let at = 0; at < live.length; at += 64) {
-      const isCopy =
-        words.getUint32(at + 16, true) === MAGIC && words.getUint32(at + 24, true) === 6
-      if (isCopy) live[at]! ^= 1
-    }
+    for (const at of copiesOf(live, 6)) live[at]! ^= 1
     const seen: number[] = []
     const error = await failure(
       (async () => {

@@ -12,6 +12,7 @@ import type { LocalDpu, LocalOptions } from '../../../host-driver/local.ts'
 import { blockSizeJob } from '../../../host-driver/way/jobs.ts'
 import { failure } from '../../support/driver/failures.ts'
 import { localParts, passOn } from '../../support/driver/local-parts.ts'
+import { copiesOf } from '../../support/judges/copies.ts'
 
 const openPart = localParts()
 
@@ -50,12 +51,9 @@ async function bench(
 }
 
 /** Flips a bit in the data of every copy of the record, behind everybody's back. */
-function damage({ nvdimm }: LocalDpu, slot: number): void {
-  const view = new DataView(nvdimm.durable.buffer)
-  for (let at = 0; at + 64 <= nvdimm.bytes; at += 64) {
-    const isCopy = view.getUint32(at + 16, true) === 0x5044534c
-    if (!isCopy || view.getUint32(at + 24, true) !== slot) continue
-    for (const bytes of [nvdimm.durable, nvdimm.live]) bytes[at + 64] = bytes[at + 64]! ^ 1
+function damage({ nvdimm: { durable, live } }: LocalDpu, slot: number): void {
+  for (const at of copiesOf(durable, slot)) {
+    for (const bytes of [durable, live]) bytes[at + 64] = bytes[at + 64]! ^ 1
   }
 }
 

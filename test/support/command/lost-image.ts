@@ -2,13 +2,8 @@
 
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { copiesOf } from '../judges/copies.ts'
 import { runIn } from './command.ts'
-
-/** Of a slot's header, and where its record stands in it. */
-const MAGIC = 0x5044534c
-const MAGIC_AT = 16
-const RECORD_AT = 24
-const LINE = 64
 
 /** A part of 1 MiB that holds nothing. */
 export function blankImage(folder: string, name: string): string {
@@ -35,10 +30,7 @@ export async function imageWithLost(
     if (code !== 0) throw new Error(`perdure ${args.join(' ')}: ${stderr}`)
   }
   const bytes = readFileSync(join(folder, name))
-  for (let at = 0; at < bytes.length; at += LINE) {
-    const isSlot = bytes.readUInt32LE(at + MAGIC_AT) === MAGIC
-    if (isSlot && lost.includes(bytes.readUInt32LE(at + RECORD_AT))) bytes[at]! ^= 1
-  }
+  for (const at of lost.flatMap((record) => copiesOf(bytes, record))) bytes[at]! ^= 1
   writeFileSync(join(folder, name), bytes)
   return name
 }
