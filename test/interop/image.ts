@@ -24,13 +24,19 @@ import {
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { archive, type Entry } from '../../boards/tools/debian/cpio.ts'
-import { kernelVersion, moduleEntries } from '../../boards/tools/debian/kernel.ts'
+import { hasModule, kernelVersion, moduleEntries } from '../../boards/tools/debian/kernel.ts'
 import { run, Trouble } from '../../boards/tools/debian/programs.ts'
 import { fetchGuest, type GuestFiles } from './debian.ts'
 import { mendedModule } from './mended.ts'
 
 /** Modules of the guest, each after what it needs; what they depend on is found in them. */
 const MODULES = ['virtio_net', 'crc32_generic', 'rdma_rxe', 'rdma_ucm']
+
+/** What protects a link below, and the ciphers of both. What a kernel has not is not tried. */
+const PROTECTION = {
+  MACsec: ['ctr', 'gcm', 'ghash_generic', 'macsec', 'bridge'],
+  IPsec: ['ctr', 'gcm', 'ghash_generic', 'seqiv', 'esp4', 'xfrm_user', 'bridge'],
+} as const
 
 const LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 
@@ -53,6 +59,8 @@ export interface GuestImage {
   readonly versions: readonly string[]
   /** Whether librpma's examples are Debian's own; else why not. */
   readonly examples: true | string
+  /** Of 'MACsec' and 'IPsec' those that the kernel has not. */
+  readonly lacking: readonly string[]
   /** Whether it was in the cache. */
   readonly cached: boolean
 }
@@ -87,6 +95,7 @@ export function guestImage(here: string, say: (line: string) => void): GuestImag
   const about = JSON.parse(readFileSync(join(folder, 'about.json'), 'utf8')) as {
     versions: string[]
     examples: true | string
+    lacking: string[]
   }
   const paths = { kernel: join(folder, 'vmlinux'), root: join(folder, 'root.cpio') }
   return { ...paths, ...about, cached }
@@ -111,13 +120,14 @@ function make(here: string, folder: string, say: (line: string) => void): void {
     const version = kernelVersion(files.root)
     const kernel = unpackKernel(readFileSync(join(files.root, `boot/vmlinuz-${version}`)))
     writeFileSync(join(out, 'vmlinux'), kernel)
-    const modules = moduleEntries(files.root, MODULES)
+    const { modules, lacking } = modulesOf(files.root)
     const root = [...baseEntries(here, files.root), ...modules, mendedEntry(modules)]
     const found = typeof examples === 'string' ? [] : examples
     writeFileSync(join(out, 'root.cpio'), archive([...root, ...clients, ...found]))
     const about = {
       versions: files.versions,
       examples: typeof examples === 'string' ? examples : true,
+      lacking,
     }
     writeFileSync(join(out, 'about.json'), JSON.stringify(about))
     for (const name of readdirSync(cache)) {
@@ -161,12 +171,22 @@ function baseEntries(here: string, root: string): Entry[] {
     { path: 'tmp' },
     { path: 'bin/sh', link: 'busybox' },
     program('bin/busybox', 'usr/bin/busybox'),
+    program('bin/ip', 'usr/bin/ip'),
     program('bin/rdma', 'usr/bin/rdma'),
     program('lib64/ld-linux-x86-64.so.2', `${LIBRARIES}/ld-linux-x86-64.so.2`),
     ...whole.filter(isNeeded).map((name) => program(`lib/${name}`, join(LIBRARIES, name))),
     program(`${LIBRARIES}/libibverbs/librxe-rdmav34.so`, rxeProvider(root)),
     { path: 'etc/libibverbs.d/rxe.driver', content: read('etc/libibverbs.d/rxe.driver') },
   ]
+}
+
+/** The modules, and what the kernel lacks. */
+function modulesOf(root: string): { modules: Entry[]; lacking: string[] } {
+  const kinds = Object.entries(PROTECTION)
+  const there = kinds.filter(([, names]) => names.every((name) => hasModule(root, name)))
+  const modules = moduleEntries(root, [...MODULES, ...there.flatMap(([, names]) => names)])
+  const lacking = kinds.filter((kind) => !there.includes(kind)).map(([name]) => name)
+  return { modules, lacking }
 }
 
 /** The soft-RoCE module once more, beside that of Debian. */
@@ -177,7 +197,8 @@ function mendedEntry(modules: readonly Entry[]): Entry {
 
 /** Libraries by the names that programs ask for; drivers of real adapters stay out. */
 function isNeeded(name: string): boolean {
-  return /^lib(c|m|cap|gcc_s|ibverbs|mnl|nl-3|nl-route-3|pthread|rdmacm|rpma)\.so\.\d+$/.test(name)
+  const tools = 'bpf|cap|elf|mnl|nl-3|nl-route-3|pcre2-8|selinux|z|zstd'
+  return new RegExp(`^lib(c|m|gcc_s|ibverbs|pthread|rdmacm|rpma|${tools})\\.so\\.\\d+$`).test(name)
 }
 
 function rxeProvider(root: string): string {

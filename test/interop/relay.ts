@@ -9,9 +9,7 @@
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Random } from '../../boards/emulator/base/random.ts'
-
-/** QEMU's stream network backend: a length, big-endian, before each Ethernet frame. */
-const LENGTH_BYTES = 4
+import { takeFrames } from './frames.ts'
 
 const ETHERTYPE_AT = 12
 const IPV4 = 0x0800
@@ -166,17 +164,11 @@ export class Relay {
 
   /** Hands on every whole frame that is not lost; returns what is left. */
   private pass(bytes: Buffer, to: Socket, loss: Loss): Buffer {
-    let at = 0
-    while (bytes.length - at >= LENGTH_BYTES) {
-      const end = at + LENGTH_BYTES + bytes.readUInt32BE(at)
-      if (end > bytes.length) break
-      const frame = bytes.subarray(at + LENGTH_BYTES, end)
+    return takeFrames(bytes, (frame, as) => {
       if (loss === this.losses.answers) this.watch(frame)
       const isLost = loss.takes(frame)
-      if (!isLost && !to.destroyed) to.write(bytes.subarray(at, end))
-      at = end
-    }
-    return bytes.subarray(at)
+      if (!isLost && !to.destroyed) to.write(as)
+    })
   }
 
   private watch(frame: Buffer): void {

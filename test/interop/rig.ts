@@ -13,7 +13,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -29,12 +29,15 @@ import { Guest } from './guest.ts'
 import { type GuestImage, guestImage, isCached } from './image.ts'
 import { LOSSES } from './losses.ts'
 import { PAIRS } from './pairs.ts'
+import { Protection } from './protection.ts'
 import { Relay } from './relay.ts'
 import { type Outcome, tableOf } from './table.ts'
+import { Tap } from './tap.ts'
 
 const DIST = dirname(fileURLToPath(import.meta.url))
 const HERE = join(DIST, '../test/interop')
 const COMMAND = join(DIST, 'perdure.js')
+const PAGE = join(DIST, '../boards/doc/protected-links.md')
 
 const USAGE = `npm run test:interop -- [--keep FOLDER] [--only TEXT] [--verbose]
   --keep FOLDER   leave there: the NVDIMM image, and captures of both cards (pcap, for Wireshark)
@@ -117,6 +120,29 @@ async function runGuest(setting: Setting, module: 'mended' | 'stock'): Promise<r
   }
 }
 
+/** Two guests more, the wire between them, and the card behind the second one. */
+async function runProtected(setting: Setting): Promise<readonly Outcome[]> {
+  const { image, work, dpus, verbose, only } = setting
+  say('starting two guests, to protect the wire between them')
+  const paths = { client: join(work, 'tap'), gate: join(work, 'gate-tap') }
+  const tap = new Tap(paths)
+  const guests = {
+    client: new Guest(image, [paths.client], 'stock'),
+    gate: new Guest(image, [paths.gate, join(work, NAMES[0])], 'stock'),
+  }
+  try {
+    await Promise.all([guests.client.ready(), guests.gate.ready()])
+    const stage = {
+      ...{ guests, tap, dpu: dpus[0], nvdimm: join(work, `${NAMES[0]}.nvdimm`), only },
+      ...{ page: readFileSync(PAGE, 'utf8'), port: PORTS.verbs },
+      talk: verbose ? say : (): void => {},
+    }
+    return await new Protection(stage).run(image.lacking)
+  } finally {
+    await Promise.all([guests.client.stop(), guests.gate.stop()])
+  }
+}
+
 async function runCases(
   image: GuestImage,
   work: string,
@@ -138,7 +164,9 @@ async function runCases(
     const stock = await runGuest(setting, 'stock')
     // What is tried with the other guest says so in its name.
     if (only !== '' && stock.length > 0) return stock
-    return [...stock, ...(await runGuest(setting, 'mended'))]
+    const mended = await runGuest(setting, 'mended')
+    if (only !== '' && mended.length > 0) return mended
+    return [...stock, ...mended, ...(await runProtected(setting))]
   } finally {
     for (const dpu of dpus) await dpu.stop()
   }
@@ -150,9 +178,12 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
     return WRONG
   }
   for (const line of tableOf(outcomes)) process.stdout.write(`${line}\n`)
-  const { versions, examples } = image
+  const { versions, examples, lacking } = image
   const told = /^(linux-image|libibverbs1|librdmacm1|librpma0)/
   process.stdout.write(`\nguest: ${versions.filter((one) => told.test(one)).join(', ')}\n`)
+  for (const name of lacking) {
+    process.stdout.write(`${name} was not tried: the guest's kernel has not all of its modules\n`)
+  }
   if (examples !== true) process.stdout.write(`librpma's own examples were not run: ${examples}\n`)
   const failed = outcomes.filter(({ failures }) => failures.length > 0).length
   const of = image.cached ? 'guest from the cache' : 'guest made again'

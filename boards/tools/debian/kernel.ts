@@ -41,18 +41,37 @@ function modulePaths(folder: string): Map<string, string> {
   return paths
 }
 
+/** Likewise with those that are built in, which have no file: null. */
+function modulesOf(root: string): Map<string, string | null> {
+  const folder = join(root, 'usr/lib/modules', kernelVersion(root))
+  const builtIn = readFileSync(join(folder, 'modules.builtin'), 'utf8').trim().split('\n')
+  const names = builtIn.map((path) => basename(path, '.ko').replaceAll('-', '_'))
+  return new Map([
+    ...names.map((name) => [name, null] as const),
+    ...modulePaths(join(folder, 'kernel')),
+  ])
+}
+
+/** Whether the kernel that was unpacked at `root` has that module, in a file or built in. */
+export function hasModule(root: string, name: string): boolean {
+  return modulesOf(root).has(name)
+}
+
 /**
  * Entries of a first root: `modules/NAME.ko` for the modules and what they need, unpacked, and
- * `modules/order`, a name a line, in which they go in. Throws a Trouble for one that is not there.
+ * `modules/order`, a name a line, in which they go in. One that is built in needs no entry. Throws
+ * a Trouble for one that is not there.
  */
 export function moduleEntries(root: string, names: readonly string[]): Entry[] {
-  const version = kernelVersion(root)
-  const paths = modulePaths(join(root, 'usr/lib/modules', version, 'kernel'))
+  const paths = modulesOf(root)
   const found = new Map<string, Uint8Array>()
   const add = (name: string): void => {
     if (found.has(name)) return
     const path = paths.get(name)
-    if (path === undefined) throw new Trouble(`the kernel ${version} has no module ${name}`)
+    if (path === undefined) {
+      throw new Trouble(`the kernel ${kernelVersion(root)} has no module ${name}`)
+    }
+    if (path === null) return
     const content = path.endsWith('.xz') ? run('xz', ['-dc', path]) : readFileSync(path)
     const depends = /\0depends=([^\0]*)\0/.exec(content.toString('latin1'))?.[1] ?? ''
     for (const other of depends.split(',')) if (other !== '') add(other.replaceAll('-', '_'))
