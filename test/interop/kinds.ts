@@ -32,8 +32,8 @@ export interface Kind {
   readonly ask: string
   readonly dropped: (lines: readonly string[]) => Dropped
   readonly commands: (page: string, end: End, key: string) => string
-  /** Has the client talk without any protection. */
-  readonly bare: string
+  /** Each has the client talk without protection: as itself, or as somebody else. */
+  readonly bare: readonly string[]
   readonly undo: AtEnds
 }
 
@@ -60,7 +60,7 @@ export const PLAIN: {
   set: {
     client: `ip address add ${CLIENT_ADDRESS} dev eth0`,
     gate:
-      'ip link add br0 type bridge && ip link set eth0 master br0 && ' +
+      'ip link add br0 type bridge mcast_snooping 0 && ip link set eth0 master br0 && ' +
       'ip link set eth1 master br0 && ip link set br0 up',
   },
   undo: { client: 'ip address flush dev eth0', gate: 'ip link delete br0' },
@@ -119,7 +119,7 @@ const macsec: Kind = {
     const both = `${blockOf(page, 'macsec')} && ${blockOf(page, `macsec-${end}`)}`
     return `KEY=${key}; PEER=${peer}; ${both}`
   },
-  bare: `${NO_MACSEC}; ip address add ${CLIENT_ADDRESS} dev eth0`,
+  bare: [`${NO_MACSEC}; ip address add ${CLIENT_ADDRESS} dev eth0`],
   undo: {
     client: `${NO_MACSEC}; ip address flush dev eth0`,
     gate: 'ip link delete br0; ip link delete macsec0',
@@ -131,6 +131,9 @@ function countOf(lines: readonly string[], names: readonly string[]): number {
   const words = lines.map((line) => line.trim().split(/\s+/))
   return words.reduce((sum, [name, count]) => sum + (names.includes(name!) ? Number(count) : 0), 0)
 }
+
+/** RDMA's resolution of addresses often sees an answer of ARP seconds later only. */
+const ASK_GATE = ' && ping -c 1 -W 5 10.9.0.254'
 
 const FLUSH = 'ip xfrm state flush; ip xfrm policy flush'
 
@@ -149,8 +152,12 @@ const ipsec: Kind = {
   }),
   commands: (page, end, key) =>
     `KEY=0x${key}; KEY_BACK=0x${[...key].reverse().join('')}; ` +
-    `${blockOf(page, `ipsec-${end}`)} && ${blockOf(page, 'ipsec')}`,
-  bare: FLUSH,
+    `${blockOf(page, `ipsec-${end}`)} && ${blockOf(page, 'ipsec')}` +
+    (end === 'client' ? ASK_GATE : ''),
+  bare: [
+    FLUSH,
+    'ip address add 10.9.0.7/24 dev eth0; ip route replace 10.0.0.0/24 via 10.9.0.254 src 10.9.0.7',
+  ],
   undo: {
     client: `${FLUSH}; ip route flush dev eth0; ip address flush dev eth0`,
     gate: `${FLUSH}; ip address flush dev eth0; ip address flush dev eth1`,

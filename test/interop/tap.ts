@@ -11,8 +11,8 @@
 import { createServer, type Socket } from 'node:net'
 import { saidFrame, takeFrames } from './frames.ts'
 
-/** The client's guest, and the one in front of the card. */
-export const ENDS = ['client', 'gate'] as const
+/** The guest in front of the card, and the client's. */
+export const ENDS = ['gate', 'client'] as const
 export type End = (typeof ENDS)[number]
 
 const OTHER = { client: 'gate', gate: 'client' } as const
