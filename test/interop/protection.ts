@@ -61,9 +61,11 @@ export class Protection {
   /** Tries all kinds but those that the guest's kernel has not. */
   async run(lacking: readonly string[]): Promise<readonly Outcome[]> {
     const { session } = this
+    const kinds = KINDS.filter(({ name }) => !lacking.includes(name))
+    if (kinds.length === 0) return []
     for (const end of ENDS) await this.tell(end, PLAIN.prepare[end])
     await session.one('a wire that nothing protects tells every record', () => this.plain())
-    for (const kind of KINDS.filter(({ name }) => !lacking.includes(name))) {
+    for (const kind of kinds) {
       const { name } = kind
       const trouble = await this.protect(kind, ENDS, kind.key)
       await session.one(`${name}: records are durable, and none stands on the wire`, () =>
