@@ -19,6 +19,7 @@
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
+ *   *.js.map      the sources of these: `node --enable-source-maps`, and debuggers
  *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for
  *                 boards that are compiled
  *   types/        declarations, made by `build` only
@@ -154,7 +155,7 @@ function place(files) {
   for (const file of [...files].sort((a, b) => Number(isChunk(b)) - Number(isChunk(a)))) {
     const aside = `${file.path}.${process.pid}`
     const runs = basename(file.path) === 'perdure.js'
-    writeFileSync(aside, runs ? `#!/usr/bin/env node\n${file.text}` : file.contents)
+    writeFileSync(aside, file.contents)
     if (runs) chmodSync(aside, 0o755)
     renameSync(aside, file.path)
   }
@@ -176,7 +177,8 @@ function sweep(files) {
   const kept = new Set(files.map((file) => basename(file.path)))
   for (const name of readdirSync(DIST)) {
     // What another build is about to place has another ending.
-    if (/^chunk-\w+\.js$/.test(name) && !kept.has(name)) rmSync(join(DIST, name), { force: true })
+    if (!/^chunk-\w+\.js(\.map)?$/.test(name) || kept.has(name)) continue
+    rmSync(join(DIST, name), { force: true })
   }
 }
 
@@ -190,7 +192,7 @@ async function build() {
         emulator: 'boards/emulator/index.ts',
         perdure: 'host-driver/command/main.ts',
       },
-      { splitting: true, chunkNames: 'chunk-[hash]' },
+      { splitting: true, chunkNames: 'chunk-[hash]', sourcemap: true },
     ),
   ])
   const network = await bundleForNode({

@@ -9,6 +9,7 @@ import { WIRE, type Wire } from './base/wire.ts'
 import { PcieDevice } from './card/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './card/target.ts'
 import { PcieWay } from './card/way.ts'
+import { Calls } from './control/calls.ts'
 import { Management } from './control/management.ts'
 import type { PartStatus } from './control/part.ts'
 import { SealedWay, type SessionKeyPair } from './control/sealed-way.ts'
@@ -45,7 +46,9 @@ export async function connect(
   if (keys !== null) checkClientId(options, keys)
   const way = await openWay(target, options, random)
   const datagrams = keys === null ? way : new SealedWay(way, keys, random)
-  const management = new Management(datagrams, (options.timeoutMs ?? 5000) * 1000, random)
+  const management = new Management(
+    new Calls(datagrams, (options.timeoutMs ?? 5000) * 1000, random),
+  )
   const clientId = options.clientId ?? joined(drawUpper(keys, random), random())
   const connection = new Connection(way, management, options, clientId, random)
   obeySignal(connection, options.signal)

@@ -10,12 +10,14 @@ import type { Depths } from '../firmware/wire/capability.ts'
 import { copyOf } from './base/bytes.ts'
 import { sleep, waitAtMost } from './base/clock.ts'
 import { ArgumentError, PerdureError, RefusedError } from './base/errors.ts'
+import { WAIT_KINDS, type WaitOptions, within } from './base/give-up.ts'
 import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
 import { BytesRegion } from './bytes/bytes-region.ts'
 import {
   ATTACHMENT_KINDS,
   type Attachment,
   type BytesRequest,
+  type Management,
   type RegionRequest,
 } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
@@ -29,7 +31,7 @@ import { Region } from './records/region.ts'
 import type { AgentControl } from './target/flush-agent.ts'
 import type { PiecesControl } from './target/pieces.ts'
 import type { PlacementControl } from './target/registrar.ts'
-import { type Outcome, pending, resultOf } from './way/chain.ts'
+import { type Outcome, type Pending, pending, postTogether, resultOf } from './way/chain.ts'
 import type { Inbox } from './way/inbox.ts'
 import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './way/jobs.ts'
 import { isSameRegion, type OpenRegion } from './way/region-handle.ts'
@@ -137,24 +139,27 @@ export class Dpu {
   }
 
   /** Lays out an empty part, under an id of 16 bytes; without one it is drawn. */
-  async format(deviceId?: Uint8Array): Promise<PartStatus> {
-    this.check()
-    const { management, random } = this.connection
+  async format(deviceId?: Uint8Array, options: WaitOptions = {}): Promise<PartStatus> {
+    const { random } = this.connection
     const drawn = (): Uint8Array => Uint8Array.from({ length: 16 }, () => random() & 0xff)
-    return await management.format(deviceId === undefined ? drawn() : deviceId)
+    const id = deviceId === undefined ? drawn() : deviceId
+    return await this.ask('format', options, (management) => management.format(id))
   }
 
   /** Makes a region, or opens it where one of that name and shape is there. */
-  async provision(request: RegionRequest): Promise<Region> {
-    this.check()
-    return await this.recordsOf(this.connection.management.provision(request, this.domain))
+  async provision(request: RegionRequest, options: WaitOptions = {}): Promise<Region> {
+    return await this.ask('provision', options, async (management) => {
+      const info = await management.provision(request, this.domain)
+      return new Region(this.connection, await this.use(info))
+    })
   }
 
   /** Makes a region of plain bytes, or opens it where one of that name and shape is there. */
-  async provisionBytes(request: BytesRequest): Promise<BytesRegion> {
-    this.check()
-    const info = await this.connection.management.provisionBytes(request, this.domain)
-    return new BytesRegion(this.connection, await this.use(info))
+  async provisionBytes(request: BytesRequest, options: WaitOptions = {}): Promise<BytesRegion> {
+    return await this.ask('provision', options, async (management) => {
+      const info = await management.provisionBytes(request, this.domain)
+      return new BytesRegion(this.connection, await this.use(info))
+    })
   }
 
   /**
@@ -162,26 +167,28 @@ export class Dpu {
    * are under way into it are refused. Its room is free when the card has cleared it
    * (`status().work`).
    */
-  async remove(name: string): Promise<void> {
-    this.check()
-    await this.connection.management.remove(name)
+  async remove(name: string, options: WaitOptions = {}): Promise<void> {
+    await this.ask('remove', options, (management) => management.remove(name))
     this.forget(name)
   }
 
   /** Opens the region of that name. */
-  async openRegion(name: string): Promise<Region> {
-    this.check()
-    return await this.recordsOf(this.connection.management.open(name, this.domain))
+  async openRegion(name: string, options: WaitOptions = {}): Promise<Region> {
+    return await this.ask('open', options, async (management) => {
+      const info = await management.open(name, this.domain)
+      return new Region(this.connection, await this.use(info))
+    })
   }
 
   /** Opens the region of that name that has plain bytes, or is memory of the DPU's host. */
-  async openBytes(name: string): Promise<BytesRegion> {
-    this.check()
-    const info = await this.connection.management.open(name, this.domain)
-    if (info.kind !== 'bytes' && info.kind !== 'memory') {
-      throw new ArgumentError(`region '${name}' holds ${info.kind}, not bytes`)
-    }
-    return new BytesRegion(this.connection, await this.use(info))
+  async openBytes(name: string, options: WaitOptions = {}): Promise<BytesRegion> {
+    return await this.ask('open', options, async (management) => {
+      const info = await management.open(name, this.domain)
+      if (info.kind !== 'bytes' && info.kind !== 'memory') {
+        throw new ArgumentError(`region '${name}' holds ${info.kind}, not bytes`)
+      }
+      return new BytesRegion(this.connection, await this.use(info))
+    })
   }
 
   /**
@@ -189,7 +196,7 @@ export class Dpu {
    * has it. With `solicited` the DPU confirms by the same message, in `messages`, as soon as
    * everything that was written before is durable.
    */
-  send(bytes: Uint8Array, options: SendOptions = {}): Promise<Outcome> {
+  send(bytes: Uint8Array, options: SendOptions & WaitOptions = {}): Promise<Outcome> {
     this.check()
     checkBytes('a message:', bytes)
     checkFields('options of a message', options, SEND_KINDS)
@@ -199,13 +206,12 @@ export class Dpu {
     }
     const copy = copyOf(bytes)
     const kept = { ...options }
-    const { verb, result } = pending(
+    const sending = pending(
       `send ${bytes.length} bytes`,
       (done) => sendJob(copy, kept, done),
       (completion) => completion,
     )
-    this.connection.enqueueChain({ verbs: [verb], check: () => {} })
-    return result
+    return this.post(sending, options)
   }
 
   /**
@@ -213,10 +219,13 @@ export class Dpu {
    * G2-3). `upTo` is set where the DPU knows that every operation up to it is. That it knows
    * nothing of an operation is no proof of the contrary.
    */
-  query(operationId: bigint): Promise<{ durable: boolean; upTo: bigint | null }> {
+  query(
+    operationId: bigint,
+    options: WaitOptions = {},
+  ): Promise<{ durable: boolean; upTo: bigint | null }> {
     this.check()
     check('operation', operationId, wide(1n))
-    const { verb, result } = pending(
+    const asking = pending(
       `query operation ${operationId}`,
       (done) => queryJob(operationId, done),
       (_, end) => ({
@@ -224,8 +233,22 @@ export class Dpu {
         upTo: end.cumulative ? resultOf(end) : null,
       }),
     )
-    this.connection.enqueueChain({ verbs: [verb], check: () => {} })
-    return result
+    return this.post(asking, options)
+  }
+
+  /** Puts a request behind the others, unless its caller gives up. */
+  private post<T>(request: Pending<T>, options: WaitOptions): Promise<T> {
+    const { connection } = this
+    checkFields(request.what, options, WAIT_KINDS)
+    return within(
+      connection.way,
+      () => request.what,
+      options,
+      (caller) => {
+        postTogether(connection, [request], caller)
+        return request.result
+      },
+    )
   }
 
   /** What the DPU sends to this client, in order, each message once; outlives reconnections. */
@@ -237,15 +260,13 @@ export class Dpu {
    * Offers a region on a port of RDMA-CM until the DPU loses its power: clients connect to the port
    * and are told the region's key and place (firmware/connect/publish.ts).
    */
-  publish(publication: Publication): Promise<RegionInfo> {
-    this.check()
-    return this.connection.management.publish(publication)
+  publish(publication: Publication, options: WaitOptions = {}): Promise<RegionInfo> {
+    return this.ask('publish', options, (management) => management.publish(publication))
   }
 
   /** Ends what the port offers. Of an open card connections that are open stay. */
-  withdraw(port: number): Promise<void> {
-    this.check()
-    return this.connection.management.withdraw(port)
+  withdraw(port: number, options: WaitOptions = {}): Promise<void> {
+    return this.ask('withdraw', options, (management) => management.withdraw(port))
   }
 
   /**
@@ -254,33 +275,39 @@ export class Dpu {
    * from the DPU that has them. The connection between the two is made in the name of this client,
    * and made again after a restart of either.
    */
-  async attach(attachment: Attachment): Promise<Region> {
+  async attach(attachment: Attachment, options: WaitOptions = {}): Promise<Region> {
     this.check()
     checkFields('an attachment', attachment, ATTACHMENT_KINDS, ['name', 'address', 'port'])
-    const { management, clientId, way } = this.connection
+    const { connection } = this
     // It is asked for again after every reconnection.
     const kept = { ...attachment }
-    const learn = async (): Promise<RegionInfo> => {
-      for (;;) {
-        try {
-          return await management.attach(kept, clientId)
-        } catch (error) {
-          if (!(error instanceof RefusedError) || error.fault !== 'CONNECTING') throw error
-        }
-        await sleep(way, ATTACH_PAUSE_US)
+    const learn = (): Promise<RegionInfo> => this.attached(kept, connection.management)
+    return await this.ask('attach', options, async (management) => {
+      const open = await this.use(await this.attached(kept, management), learn)
+      open.learn = learn
+      return new Region(connection, open)
+    })
+  }
+
+  private async attached(attachment: Attachment, management: Management): Promise<RegionInfo> {
+    const { clientId, way } = this.connection
+    for (;;) {
+      try {
+        return await management.attach(attachment, clientId)
+      } catch (error) {
+        if (!(error instanceof RefusedError) || error.fault !== 'CONNECTING') throw error
       }
+      await sleep(way, ATTACH_PAUSE_US)
     }
-    const open = await this.use(await learn(), learn)
-    open.learn = learn
-    return new Region(this.connection, open)
   }
 
   /** Ends it; records that are on their way are in doubt. */
-  async detach(name: string): Promise<void> {
+  async detach(name: string, options: WaitOptions = {}): Promise<void> {
     this.check()
     check('region name', name, REGION_NAME)
+    checkFields('detach', options, WAIT_KINDS)
     this.forget(name)
-    await this.connection.management.detach(name)
+    await this.ask('detach', options, (management) => management.detach(name))
   }
 
   /** What is still to be sent to that region has nowhere to go. */
@@ -291,9 +318,8 @@ export class Dpu {
   }
 
   /** Who may come to this DPU: an admin may ask that, and its own host. */
-  peers(): Promise<Peer[]> {
-    this.check()
-    return this.connection.management.peers()
+  peers(options: WaitOptions = {}): Promise<Peer[]> {
+    return this.ask('peers', options, (management) => management.peers())
   }
 
   /**
@@ -301,88 +327,81 @@ export class Dpu {
    * where a peer has that key or that name, and with PEERS_FIXED where the DPU's board does not
    * keep its peers in a file that it may write.
    */
-  addPeer(peer: PeerRequest): Promise<void> {
-    this.check()
-    return this.connection.management.addPeer(peer)
+  addPeer(peer: PeerRequest, options: WaitOptions = {}): Promise<void> {
+    return this.ask('add a peer', options, (management) => management.addPeer(peer))
   }
 
   /**
    * The peer that has this public key comes no more. Its sessions and connections have ended when
    * this resolves; what was acknowledged to it stays durable.
    */
-  removePeer(key: Uint8Array): Promise<void> {
-    this.check()
-    return this.connection.management.removePeer(key)
+  removePeer(key: Uint8Array, options: WaitOptions = {}): Promise<void> {
+    return this.ask('remove a peer', options, (management) => management.removePeer(key))
   }
 
   /** Every region of the part. */
-  regions(): Promise<RegionInfo[]> {
-    this.check()
-    return this.connection.management.regions()
+  regions(options: WaitOptions = {}): Promise<RegionInfo[]> {
+    return this.ask('regions', options, (management) => management.regions())
   }
 
   /** Memory of the DPU's host that comes and goes (source 5): `openBytes` opens it by its name. */
-  hostRegions(): Promise<RegionInfo[]> {
-    this.check()
-    return this.connection.management.hostRegions()
+  hostRegions(options: WaitOptions = {}): Promise<RegionInfo[]> {
+    return this.ask('regions of the host', options, (management) => management.hostRegions())
   }
 
-  status(): Promise<PartStatus> {
-    this.check()
-    return this.connection.management.status()
+  status(options: WaitOptions = {}): Promise<PartStatus> {
+    return this.ask('status', options, (management) => management.status())
   }
 
   /** What recovery found and did at the last start, and scans since. */
-  report(): Promise<ReportEntry[]> {
-    this.check()
-    return this.connection.management.report()
+  report(options: WaitOptions = {}): Promise<ReportEntry[]> {
+    return this.ask('report', options, (management) => management.report())
   }
 
   /** How often the DPU met each fault since its start, by name; only those that it met. */
-  counters(): Promise<Record<string, bigint>> {
-    this.check()
-    return this.connection.management.counters()
+  counters(options: WaitOptions = {}): Promise<Record<string, bigint>> {
+    return this.ask('counters', options, (management) => management.counters())
   }
 
   /** What the card has done for the queues of its own host: counters, and its context cache. */
-  queues(): Promise<QueuesStatus> {
-    this.check()
-    return this.connection.management.queues()
+  queues(options: WaitOptions = {}): Promise<QueuesStatus> {
+    return this.ask('queues', options, (management) => management.queues())
   }
 
   /** One queue of the card's host. Rejects with QUEUE_UNKNOWN where it has no such number. */
-  queue(number: number): Promise<QueueInfo> {
-    this.check()
-    return this.connection.management.queue(number)
+  queue(number: number, options: WaitOptions = {}): Promise<QueueInfo> {
+    return this.ask('queue', options, (management) => management.queue(number))
   }
 
   /** The queues of the card's host that are in use, up to `most`, by their numbers. */
-  async queuesInUse(most: number = Infinity): Promise<QueueInfo[]> {
+  async queuesInUse(most: number = Infinity, options: WaitOptions = {}): Promise<QueueInfo[]> {
     this.check()
     check('most', most, COUNT)
-    const { management } = this.connection
-    const { queues, used } = await management.queues()
-    const wanted = Math.min(used, most)
-    const found: QueueInfo[] = []
-    for (let first = 0; first < queues && found.length < wanted; first += QUEUES_AT_ONCE) {
-      const count = Math.min(QUEUES_AT_ONCE, queues - first)
-      const asked = Array.from({ length: count }, (_, i) => management.queue(first + i))
-      found.push(...(await Promise.all(asked)).filter(({ valid }) => valid))
-    }
-    return found.slice(0, wanted)
+    return await this.ask('queues', options, (management) => queuesOf(management, most))
   }
 
   /** Says how contexts leave the card's cache, from now until its power goes (P3-18). */
-  setCache(request: CacheRequest): Promise<void> {
-    this.check()
-    return this.connection.management.setCache(request)
+  setCache(request: CacheRequest, options: WaitOptions = {}): Promise<void> {
+    return this.ask('cache', options, (management) => management.setCache(request))
   }
 
   /** Checks every record of a region with its check code, and repairs what can be repaired. */
-  async scan(name: string, progress?: (checked: number) => void): Promise<ScanResult> {
+  async scan(
+    name: string,
+    progress?: (checked: number) => void,
+    options: WaitOptions = {},
+  ): Promise<ScanResult> {
     this.check()
     if (progress !== undefined) check('progress', progress, FUNCTION)
-    const { management, way } = this.connection
+    return await this.ask('scan', options, (management) => this.scanBy(management, name, progress))
+  }
+
+  private async scanBy(
+    management: Management,
+    name: string,
+    progress?: (checked: number) => void,
+  ): Promise<ScanResult> {
+    const { way } = this.connection
     const info = await management.open(name, this.domain)
     const total = { checked: 0, unsettled: 0, lost: 0, underWay: 0 }
     for (let next = 0; next < info.slots; ) {
@@ -407,12 +426,14 @@ export class Dpu {
    * Gives a lost record up: it becomes blank, and the region takes writes again (D-14). A record
    * that can be read is never given up: PERDURE_ARGUMENT.
    */
-  async discard(name: string, record: number): Promise<RegionInfo> {
-    const region = await this.openRegion(name)
-    if (!(await isLost(region, record))) {
-      throw new ArgumentError(`record ${record} of '${name}' is not lost`)
-    }
-    return await this.connection.management.discard(region.info.id, record)
+  async discard(name: string, record: number, options: WaitOptions = {}): Promise<RegionInfo> {
+    return await this.ask('discard', options, async (management) => {
+      const region = await this.openRegion(name)
+      if (!(await isLost(region, record))) {
+        throw new ArgumentError(`record ${record} of '${name}' is not lost`)
+      }
+      return await management.discard(region.info.id, record)
+    })
   }
 
   /**
@@ -420,8 +441,8 @@ export class Dpu {
    * its way is resolved by asking the part, and sent again where it is not durable. It happens by
    * itself when the DPU stops answering, unless the option `reconnect` is false.
    */
-  reconnect(): Promise<void> {
-    return this.connection.reconnect()
+  reconnect(options: WaitOptions = {}): Promise<void> {
+    return this.ask('reconnect', options, () => this.connection.reconnect())
   }
 
   statistics(): Statistics {
@@ -452,10 +473,6 @@ export class Dpu {
     return this.connection.options.protectionDomain ?? 0
   }
 
-  private async recordsOf(asked: Promise<RegionInfo>): Promise<Region> {
-    return new Region(this.connection, await this.use(await asked))
-  }
-
   /**
    * The region that `asked` tells of. A part that was blank at `connect` gets its queue pair here,
    * and so does one that knows that of before no more: both told no key, and are asked again.
@@ -483,7 +500,37 @@ export class Dpu {
     return () => this.connection.management.open(name, this.domain)
   }
 
+  /** Asks the DPU, unless the caller gives up. Throws PERDURE_ARGUMENT, and where it is closed. */
+  private ask<T>(
+    what: string,
+    options: WaitOptions,
+    ask: (management: Management) => Promise<T>,
+  ): Promise<T> {
+    this.check()
+    checkFields(what, options, WAIT_KINDS)
+    const { management, way } = this.connection
+    return within(
+      way,
+      () => what,
+      options,
+      (caller) => ask(management.for(caller)),
+    )
+  }
+
   private check(): void {
     if (this.connection.closed !== null) throw this.connection.closed
   }
+}
+
+/** Of those that are in use, up to `most`. */
+async function queuesOf(management: Management, most: number): Promise<QueueInfo[]> {
+  const { queues, used } = await management.queues()
+  const wanted = Math.min(used, most)
+  const found: QueueInfo[] = []
+  for (let first = 0; first < queues && found.length < wanted; first += QUEUES_AT_ONCE) {
+    const count = Math.min(QUEUES_AT_ONCE, queues - first)
+    const asked = Array.from({ length: count }, (_, i) => management.queue(first + i))
+    found.push(...(await Promise.all(asked)).filter(({ valid }) => valid))
+  }
+  return found.slice(0, wanted)
 }

@@ -35,6 +35,7 @@ export {
   RefusedError,
   TransportError,
 } from './base/errors.ts'
+export type { WaitOptions } from './base/give-up.ts'
 export type { MemoryPiece } from './base/pieces.ts'
 export type { Endpoint, Wire } from './base/wire.ts'
 export type { BytesRegion } from './bytes/bytes-region.ts'
@@ -84,7 +85,7 @@ export type {
   SlotRange,
   StatusPhase,
 } from './status/residency-status.ts'
-export type { Watch } from './status/watch.ts'
+export type { ReadyOptions, Watch } from './status/watch.ts'
 export {
   type AgentControl,
   type AgentQueues,

@@ -24,8 +24,8 @@ export type ErrorCode =
   | 'PERDURE_OUTCOME_UNKNOWN' // sent, and never heard of again
   | 'PERDURE_RECORD_LOST' // no copy of the record is valid
   | 'PERDURE_RECORD_CORRUPT' // what arrived does not match its check code
-  | 'PERDURE_ABORTED' // the signal fired before anything was sent
-  | 'PERDURE_DEADLINE' // the deadline passed before anything was sent
+  | 'PERDURE_ABORTED' // the signal fired, and nothing was changed
+  | 'PERDURE_DEADLINE' // the deadline passed, and nothing was changed
   | 'PERDURE_CLOSED' // the connection was closed before anything was sent
   | 'PERDURE_RESTARTED' // the part was started again, and may have forgotten what was not flushed
   | 'PERDURE_IMAGE' // the NVDIMM image cannot be used

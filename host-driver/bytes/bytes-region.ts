@@ -11,13 +11,14 @@
 
 import { ArgumentError, PerdureError } from '../base/errors.ts'
 import { Gate } from '../base/gate.ts'
+import type { WaitOptions } from '../base/give-up.ts'
 import { checkBytes, checkFields, instanceOf, SIZE } from '../base/kinds.ts'
 import type { RegionInfo } from '../control/part.ts'
 import type { Connection } from '../link/connection.ts'
 import { Alternatives, type OtherOptions, type Place } from '../status/alternatives.ts'
 import type { WatchOptions } from '../status/criteria.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from '../status/residency-status.ts'
-import { READY_KINDS, WATCHED_BYTES_MAX, type Watch } from '../status/watch.ts'
+import { READY_KINDS, type ReadyOptions, WATCHED_BYTES_MAX, type Watch } from '../status/watch.ts'
 import { type Outcome, quietly } from '../way/chain.ts'
 import type { MessageOptions } from '../way/jobs.ts'
 import { goneError, type OpenRegion, type Written } from '../way/region-handle.ts'
@@ -99,19 +100,27 @@ export class BytesRegion extends RemoteMemory {
   }
 
   /** Hints that these bytes will be accessed; resolves when the DPU has the hints. */
-  prefetch(range: ByteRange): Promise<void> {
+  prefetch(range: ByteRange, options: WaitOptions = {}): Promise<void> {
     return quietly(async () => {
       BYTES.toBytes(range)
-      this.checkRange(range.offset, range.length)
-      // There is no hint at nothing.
-      if (range.length === 0) return
-      if (this.watched !== null) return await this.watched.prefetch(range)
-      await this.post([this.hinting(range.offset, range.length)])
+      const { offset, length } = range
+      this.checkRange(offset, length)
+      const hinting = this.hinting(offset, length)
+      await this.wait(
+        () => hinting.what,
+        options,
+        async (caller) => {
+          // There is no hint at nothing.
+          if (length === 0) return
+          if (this.watched !== null) await this.watched.prefetch(range)
+          else await this.post(hinting, caller)
+        },
+      )
     })
   }
 
   /** Resolves when all of these bytes are ready. Rejects with PERDURE_DEADLINE. */
-  ready(range: ByteRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
+  ready(range: ByteRange, options: ReadyOptions = {}): Promise<void> {
     return quietly(async () => {
       BYTES.toBytes(range)
       checkFields('options', options, READY_KINDS)
@@ -171,7 +180,7 @@ export class BytesRegion extends RemoteMemory {
   override write(
     offset: number,
     bytes: Uint8Array,
-    options: MessageOptions = {},
+    options: MessageOptions & WaitOptions = {},
   ): Promise<Outcome> {
     return quietly(async () => {
       checkBytes('what is written:', bytes)
@@ -183,26 +192,41 @@ export class BytesRegion extends RemoteMemory {
     })
   }
 
-  override fetchAdd(offset: number, addend: bigint): Promise<bigint> {
-    return quietly(() => this.noting(offset, 8, super.fetchAdd(offset, addend)))
+  override fetchAdd(offset: number, addend: bigint, options: WaitOptions = {}): Promise<bigint> {
+    return quietly(() => this.noting(offset, 8, super.fetchAdd(offset, addend, options)))
   }
 
-  override compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
-    return quietly(() => this.noting(offset, 8, super.compareSwap(offset, compare, swap)))
+  override compareSwap(
+    offset: number,
+    compare: bigint,
+    swap: bigint,
+    options: WaitOptions = {},
+  ): Promise<bigint> {
+    return quietly(() => {
+      return this.noting(offset, 8, super.compareSwap(offset, compare, swap, options))
+    })
   }
 
-  override atomicWrite(offset: number, bytes: Uint8Array): Promise<Outcome> {
-    return quietly(() => this.noting(offset, 8, super.atomicWrite(offset, bytes)))
+  override atomicWrite(
+    offset: number,
+    bytes: Uint8Array,
+    options: WaitOptions = {},
+  ): Promise<Outcome> {
+    return quietly(() => this.noting(offset, 8, super.atomicWrite(offset, bytes, options)))
   }
 
-  override flush(offset: number, length: number, options: FlushOptions = {}): Promise<Outcome> {
+  override flush(
+    offset: number,
+    length: number,
+    options: FlushOptions & WaitOptions = {},
+  ): Promise<Outcome> {
     return quietly(() => this.flushKnown(offset, length, options))
   }
 
   private async flushKnown(
     offset: number,
     length: number,
-    options: FlushOptions,
+    options: FlushOptions & WaitOptions,
   ): Promise<Outcome> {
     const flushing = this.flushing(offset, length, options)
     const isWhole = options.wholeRegion === true
@@ -210,9 +234,8 @@ export class BytesRegion extends RemoteMemory {
     const from = isWhole ? 0 : offset
     const { written } = this
     const { writes } = written
-    const completion = await this.admit(offset, 0, true, () =>
-      this.post([flushing], (queuePair) => this.checkMemory(queuePair, from, to)),
-    )
+    const check = (queuePair: JobQueue): void => this.checkMemory(queuePair, from, to)
+    const completion = await this.access(flushing, options, { offset, length: 0 }, check)
     const { unflushed } = written
     const covered = unflushed !== null && from <= unflushed.from && unflushed.to <= to
     const isAll = covered && writes === written.writes

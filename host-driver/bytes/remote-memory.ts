@@ -11,12 +11,14 @@
 import { blankPfeth } from '../../firmware/wire/prefetch.ts'
 import { copyOf } from '../base/bytes.ts'
 import { ArgumentError } from '../base/errors.ts'
+import { type Caller, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
 import { check, checkBytes, checkFields, FUNCTION, having, SIZE, UINT64 } from '../base/kinds.ts'
 import {
   type ChainPort,
   type Outcome,
   type Pending,
   pending,
+  postTogether,
   quietly,
   resultOf,
 } from '../way/chain.ts'
@@ -74,65 +76,84 @@ export class RemoteMemory {
    * Writes `bytes` at `offset`. It resolves when the target has them, which is no durability: see
    * `flush`. Immediate data consumes an entry of the target's receive queue.
    */
-  write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Outcome> {
+  write(
+    offset: number,
+    bytes: Uint8Array,
+    options: MessageOptions & WaitOptions = {},
+  ): Promise<Outcome> {
     return quietly(() => {
       const writing = this.writing(offset, bytes, options)
-      return this.admit(offset, bytes.length, true, () => this.post([writing]))
+      return this.access(writing, options, { offset, length: bytes.length })
     })
   }
 
   /** Reads `length` bytes at `offset`, behind everything that was written before. */
-  read(offset: number, length: number): Promise<Uint8Array> {
-    return quietly(async () => {
+  read(offset: number, length: number, options: WaitOptions = {}): Promise<Uint8Array> {
+    return quietly(() => {
       this.checkRange(offset, length)
-      const into = new Uint8Array(length)
-      const pieces: Promise<unknown>[] = []
-      for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
-        const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
-        const reading = this.reading(offset + at, piece)
-        pieces.push(this.admit(offset + at, piece.length, false, () => this.post([reading])))
-      }
-      await Promise.all(pieces)
-      return into
+      const what = (): string => `read ${length} bytes at ${offset} of ${this.what()}`
+      return this.wait(what, options, (caller) => this.readPieces(offset, length, caller))
     })
+  }
+
+  private async readPieces(offset: number, length: number, caller: Caller): Promise<Uint8Array> {
+    const into = new Uint8Array(length)
+    const pieces: Promise<unknown>[] = []
+    for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
+      const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
+      const reading = this.reading(offset + at, piece)
+      const work = (): Promise<unknown> => this.post(reading, caller)
+      pieces.push(this.admit(offset + at, piece.length, false, work))
+    }
+    await Promise.all(pieces)
+    return into
   }
 
   /**
    * Makes durable (`persistent`, the default), or visible to everybody (`global`), or both, what
    * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
    */
-  flush(offset: number, length: number, options: FlushOptions = {}): Promise<Outcome> {
+  flush(
+    offset: number,
+    length: number,
+    options: FlushOptions & WaitOptions = {},
+  ): Promise<Outcome> {
     return quietly(() => {
       const flushing = this.flushing(offset, length, options)
-      return this.admit(offset, 0, true, () => this.post([flushing]))
+      return this.access(flushing, options, { offset, length: 0 })
     })
   }
 
   /** Adds `addend` (modulo 2^64) to the number at `offset`; resolves to what stood there before. */
-  fetchAdd(offset: number, addend: bigint): Promise<bigint> {
+  fetchAdd(offset: number, addend: bigint, options: WaitOptions = {}): Promise<bigint> {
     return quietly(() => {
       this.checkWord(offset)
       check('addend', addend, UINT64)
       const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
       const adding = pending(`fetch-add at ${offset} of ${this.what()}`, make, original)
-      return this.admit(offset, 8, true, () => this.post([adding]))
+      return this.access(adding, options, { offset, length: 8 })
     })
   }
 
   /** Stores `swap` at `offset` if `compare` stands there; resolves to what stood there before. */
-  compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
+  compareSwap(
+    offset: number,
+    compare: bigint,
+    swap: bigint,
+    options: WaitOptions = {},
+  ): Promise<bigint> {
     return quietly(() => {
       this.checkWord(offset)
       check('compare', compare, UINT64)
       check('swap', swap, UINT64)
       const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
       const swapping = pending(`compare-swap at ${offset} of ${this.what()}`, make, original)
-      return this.admit(offset, 8, true, () => this.post([swapping]))
+      return this.access(swapping, options, { offset, length: 8 })
     })
   }
 
   /** Stores eight bytes at once, behind every FLUSH before it. Not durable by itself. */
-  atomicWrite(offset: number, bytes: Uint8Array): Promise<Outcome> {
+  atomicWrite(offset: number, bytes: Uint8Array, options: WaitOptions = {}): Promise<Outcome> {
     return quietly(() => {
       this.checkWord(offset)
       checkBytes('what is written:', bytes)
@@ -141,7 +162,7 @@ export class RemoteMemory {
       const copy = copyOf(bytes)
       const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
       const writing = pending(`atomic write at ${offset} of ${this.what()}`, make, itself)
-      return this.admit(offset, 8, true, () => this.post([writing]))
+      return this.access(writing, options, { offset, length: 8 })
     })
   }
 
@@ -220,13 +241,38 @@ export class RemoteMemory {
     return work()
   }
 
-  /** Puts verbs on the wire together; resolves as the last of them does. */
-  protected post<T>(
-    chain: readonly [...Pending<unknown>[], Pending<T>],
-    check: (queuePair: JobQueue) => void = () => {},
+  /** Posts a request that changes these bytes when it may leave, unless its caller gives up. */
+  protected access<T>(
+    request: Pending<T>,
+    options: WaitOptions,
+    { offset, length }: { readonly offset: number; readonly length: number },
+    check?: (queuePair: JobQueue) => void,
   ): Promise<T> {
-    this.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check })
-    return chain.at(-1)!.result as Promise<T>
+    return this.wait(
+      () => request.what,
+      options,
+      (caller) => this.admit(offset, length, true, () => this.post(request, caller, check)),
+    )
+  }
+
+  /** Does what its caller waits for, until he gives up. Throws PERDURE_ARGUMENT. */
+  protected wait<T>(
+    what: () => string,
+    options: WaitOptions,
+    work: (caller: Caller) => Promise<T>,
+  ): Promise<T> {
+    checkFields(what, options, WAIT_KINDS)
+    return within(this.port.way, what, options, work)
+  }
+
+  /** Puts a request on the wire; resolves as it does. */
+  protected post<T>(
+    request: Pending<T>,
+    caller: Caller,
+    check?: (queuePair: JobQueue) => void,
+  ): Promise<T> {
+    postTogether(this.port, [request], caller, check)
+    return request.result
   }
 
   protected checkRange(offset: number, length: number): void {

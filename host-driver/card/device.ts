@@ -41,7 +41,8 @@ import {
 } from '../base/kinds.ts'
 import { joined } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
-import { type DatagramWay, Management } from '../control/management.ts'
+import { Calls, type DatagramWay } from '../control/calls.ts'
+import { Management } from '../control/management.ts'
 import { randomSource, SEED } from '../way/options.ts'
 import { CardRemoved } from '../way/queue-errors.ts'
 import type { Range } from '../way/work-request.ts'
@@ -340,7 +341,7 @@ export class PcieDevice implements Clock {
       nextSpeaker: () => this.nextSpeaker(),
       sendDatagram: (datagram) => this.sendDatagram(datagram),
     }
-    this.client = new Management(datagrams, this.timeoutUs, this.random)
+    this.client = new Management(new Calls(datagrams, this.timeoutUs, this.random))
     const calls = new Control(this.client)
     this.calls = calls
     const { arena } = layout

@@ -1,9 +1,7 @@
 /**
- * The management calls: one datagram there, one back, repeated until it is answered.
+ * The management calls: what each asks, and what its answer says.
  *
- * Invariant: a repetition carries the same transaction id, and the DPU takes every request
- * twice without harm; an answer is believed by its transaction id and attribute; a refusal is a
- * typed error with the name of the fault (X-7).
+ * Invariant: the DPU takes every request twice without harm, as often as calls.ts repeats it.
  */
 
 import { isIP } from 'node:net'
@@ -24,10 +22,10 @@ import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import { DEPTH_TOLD_MAX, type Depths } from '../../firmware/wire/capability.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { addressBytes } from '../base/addresses.ts'
-import { adviceFor } from '../base/advice.ts'
 import { copyOf } from '../base/bytes.ts'
-import { type Clock, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
 import { faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
+import type { Caller } from '../base/give-up.ts'
 import {
   BOOLEAN,
   bytesOf,
@@ -39,9 +37,9 @@ import {
   oneOf,
 } from '../base/kinds.ts'
 import { type MemoryPiece, PIECES } from '../base/pieces.ts'
-import { type Waiter, waiterOf } from '../base/waiter.ts'
 import { putU64 } from '../base/wide.ts'
 import { bodyOf } from './body.ts'
+import { type Calls, RETRY_US_MAX } from './calls.ts'
 import {
   type PartStatus,
   PLACEMENTS,
@@ -66,37 +64,8 @@ import {
 } from './queues.ts'
 import { NEW_REGION_NAME, nameBytesOf, REGION_NAME } from './region-name.ts'
 
-/** First wait for an answer; each further one is twice as long, up to a second. */
-const RETRY_US = 50_000
-const RETRY_US_MAX = 1_000_000
-
 /** How soon it is asked again for what is under way, µs; then ever later, up to RETRY_US_MAX. */
 const AGAIN_US = 1_000
-
-/** Calls that take their time; repeating them early makes it longer. */
-const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT]
-const SLOW_TIMEOUT_US = 60_000_000
-
-/** What carries management datagrams. */
-export interface DatagramWay extends Clock {
-  /** Takes the management datagrams that come: `length` bytes at `at`. */
-  onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
-  /** Where several speak, and each hears the answers of all: another number for each of them. */
-  nextSpeaker?(): number
-  /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
-  sendDatagram(datagram: Uint8Array): void
-  /** Nobody waits for the answer to that datagram any more: it is not sent again. */
-  forgetDatagram?(datagram: Uint8Array): void
-  /** As of Wire. */
-  tried?(): string
-  /** Whether what it carries is sealed in a session. */
-  readonly isSealed?: boolean
-}
-
-interface Call extends Waiter<Uint8Array> {
-  readonly attribute: number
-  readonly what: string
-}
 
 /** What a new region shall be. */
 export interface RegionRequest {
@@ -213,26 +182,28 @@ function namePieces(body: Uint8Array, from: number, pieces?: readonly MemoryPiec
 }
 
 export class Management {
-  private readonly way: DatagramWay
-  private readonly timeoutUs: number
-  private readonly transactionHigh: number
-  private transactionLow = 0
-  private closed: Error | null = null
-  private readonly calls: Map<number, Call> = new Map()
-  private readonly header: mad.Mad = mad.blankMad()
+  private readonly calls: Calls
+  private readonly caller: Caller | null
 
-  /** `random` gives 32 bits; they tell our transactions from those of others. */
-  constructor(way: DatagramWay, timeoutUs: number, random: () => number) {
-    this.way = way
-    this.timeoutUs = timeoutUs
-    // Two with the same seed must not take each other's answers for their own.
-    this.transactionHigh = (random() + (way.nextSpeaker?.() ?? 0)) >>> 0
-    way.onDatagram = (bytes, at, length) => this.take(bytes, at, length)
+  /** `caller`: who waits for what is asked here, and may give it up. */
+  constructor(calls: Calls, caller: Caller | null = null) {
+    this.calls = calls
+    this.caller = caller
+  }
+
+  /** The same, for one caller who may give up. */
+  for(caller: Caller): Management {
+    return new Management(this.calls, caller)
+  }
+
+  /** Ends every call that still waits, and all later ones. */
+  close(error: Error): void {
+    this.calls.close(error)
   }
 
   /** Whether calls are sealed in a session: packets can have tags then. */
   get isSealed(): boolean {
-    return this.way.isSealed === true
+    return this.calls.isSealed
   }
 
   async status(timeoutUs?: number): Promise<PartStatus> {
@@ -542,30 +513,23 @@ export class Management {
     await this.set('cache', mad.ATTRIBUTE_CACHE, cacheBody(request))
   }
 
-  /** Ends every call that still waits, and all later ones. */
-  close(error: Error): void {
-    this.closed = error
-    for (const call of this.calls.values()) call.reject(error)
-    this.calls.clear()
-  }
-
   private get(
     what: string,
     attribute: number,
     modifier: number,
     body: Uint8Array,
-    timeoutUs?: number,
+    limitUs?: number,
   ): Promise<Uint8Array> {
-    return this.call(what, mad.METHOD_GET, attribute, modifier, body, timeoutUs)
+    return this.call(what, mad.METHOD_GET, attribute, modifier, body, limitUs)
   }
 
   private set(
     what: string,
     attribute: number,
     body: Uint8Array,
-    timeoutUs?: number,
+    limitUs?: number,
   ): Promise<Uint8Array> {
-    return this.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+    return this.call(what, mad.METHOD_SET, attribute, 0, body, limitUs)
   }
 
   /** As `set`, of what may take long: it is asked again until it is done. */
@@ -576,7 +540,7 @@ export class Management {
       } catch (error) {
         if (!(error instanceof RefusedError) || error.fault !== 'UNDER_WAY') throw error
       }
-      await sleep(this.way, waitUs)
+      await sleep(this.calls.way, waitUs)
     }
   }
 
@@ -590,60 +554,10 @@ export class Management {
     attribute: number,
     modifier: number,
     body: Uint8Array,
-    limitUs: number = this.timeoutUs,
+    limitUs?: number,
   ): Promise<Uint8Array> {
-    if (this.closed !== null) return Promise.reject(this.closed)
-    const { way } = this
-    const isSlow = SLOW_ATTRIBUTES.includes(attribute)
-    const timeoutUs = isSlow ? Math.max(limitUs, SLOW_TIMEOUT_US) : limitUs
-    const id = ++this.transactionLow
-    const datagram = new Uint8Array(mad.MAD_BYTES)
-    mad.writeMad(datagram, 0, {
-      ...mad.blankMad(),
-      method,
-      transactionHigh: this.transactionHigh,
-      transactionLow: id,
-      attribute,
-      modifier,
-    })
-    datagram.set(body, mad.MAD_BODY)
-    const endUs = way.now() + timeoutUs
-    return new Promise((resolve, reject) => {
-      let cancel = (): void => {}
-      let waitUs = isSlow ? RETRY_US_MAX : RETRY_US
-      const ended = (): void => {
-        cancel()
-        this.calls.delete(id)
-        way.forgetDatagram?.(datagram)
-      }
-      const call: Call = { attribute, what, ...waiterOf(ended, resolve, reject) }
-      const attempt = (): void => {
-        if (way.now() >= endUs) {
-          call.reject(unreachable(what, timeoutUs, way.tried?.() ?? ''))
-          return
-        }
-        cancel = way.setTimer(Math.min(way.now() + waitUs, endUs), attempt)
-        waitUs = Math.min(2 * waitUs, RETRY_US_MAX)
-        way.sendDatagram(datagram)
-      }
-      this.calls.set(id, call)
-      attempt()
-    })
-  }
-
-  private take(bytes: Uint8Array, at: number, length: number): void {
-    const { header } = this
-    if (mad.madFault(bytes, at, length) !== PASS || mad.isSealed(bytes, at)) return
-    mad.readMad(header, bytes, at)
-    const call = this.calls.get(header.transactionLow)
-    if (call === undefined || header.transactionHigh !== this.transactionHigh) return
-    if (header.method !== mad.METHOD_RESPONSE || header.attribute !== call.attribute) return
-    if (header.status !== mad.STATUS_OK || header.fault !== 0) {
-      call.reject(new RefusedError(faultOfNumber(header.fault), header.status, call.what))
-      return
-    }
-    const body = at + mad.MAD_BODY
-    call.resolve(copyOf(bytes.subarray(body, body + mad.MAD_BODY_BYTES)))
+    const { calls, caller } = this
+    return calls.call({ what, method, attribute, modifier, body, limitUs }, caller)
   }
 }
 
@@ -675,11 +589,4 @@ function toldDepths(answer: Uint8Array): Depths | null {
   const send = u16(answer, mad.CONNECT_SEND_DEPTH)
   const receive = u16(answer, mad.CONNECT_RECEIVE_DEPTH)
   return send === 0 && receive === 0 ? null : { send, receive }
-}
-
-function unreachable(what: string, timeoutUs: number, tried: string): PerdureError {
-  const message = `${what}: the DPU did not answer within ${Math.round(timeoutUs / 1000)} ms`
-  const where = tried === '' ? '' : `: ${tried}`
-  const advice = adviceFor('PERDURE_UNREACHABLE')
-  return new PerdureError('PERDURE_UNREACHABLE', `${message}${where}. ${advice}`)
 }

@@ -38,7 +38,7 @@ import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { copyOf } from '../base/bytes.ts'
 import { faultOfNumber } from '../base/errors.ts'
-import type { DatagramWay } from './management.ts'
+import type { DatagramWay } from './calls.ts'
 
 /** A session is replaced at this age: the card ends it at twice of it. */
 const RENEWED_US = SESSION_US / 2

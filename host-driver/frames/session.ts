@@ -20,7 +20,7 @@ import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packe
 import { TRAILER_BYTES } from '../../firmware/wire/tag.ts'
 import { copyOf } from '../base/bytes.ts'
 import type { Endpoint, Wire } from '../base/wire.ts'
-import type { DatagramWay } from '../control/management.ts'
+import type { DatagramWay } from '../control/calls.ts'
 import type { PcapWriter } from '../way/pcap.ts'
 import { blankWireCounts, type WireCounts } from '../way/way.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'

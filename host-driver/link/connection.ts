@@ -141,7 +141,7 @@ export class Connection implements WatchPort, Broken {
     this.random = random
     this.nextOperation = options.firstOperation ?? 1n
     this.inFlight = options.inFlight ?? 32
-    this.inbox = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
+    this.inbox = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX, way)
   }
 
   /** The open queue pair, or null while there is none. */
@@ -585,6 +585,7 @@ function isBatch(request: Waiting): request is PendingBatch {
 }
 
 function isSettled(request: Waiting): boolean {
+  if (isChain(request)) return request.caller?.hasGivenUp === true
   return (isWrite(request) || isBatch(request)) && request.settled
 }
 

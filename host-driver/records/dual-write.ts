@@ -23,6 +23,7 @@ import { imageBytes } from '../../firmware/medium/slot.ts'
 import { copyOf } from '../base/bytes.ts'
 import { sleep } from '../base/clock.ts'
 import { ArgumentError, PerdureError } from '../base/errors.ts'
+import { type Caller, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
 import {
   BYTES,
   bytesOf,
@@ -47,7 +48,7 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from '../link/slot-image.ts'
-import { type Outcome, type Pending, quietly } from '../way/chain.ts'
+import { type Outcome, type Pending, postTogether, quietly } from '../way/chain.ts'
 
 /** Where one copy stands: `imageBytes(capacity)` bytes from there are its own. */
 export interface DualPlace {
@@ -66,7 +67,7 @@ export interface DualSlots {
   readonly slot?: number
 }
 
-export interface DualWriteRequest extends DualSlots {
+export interface DualWriteRequest extends DualSlots, WaitOptions {
   readonly bytes: Uint8Array
   /** Bytes of data that the record has at the most; those of `bytes` by default. */
   readonly capacity?: number
@@ -101,7 +102,7 @@ export interface DualRead {
   readonly attempts: number
 }
 
-export interface DualReadRequest extends DualSlots {
+export interface DualReadRequest extends DualSlots, WaitOptions {
   /** Bytes of data that the record has at the most. */
   readonly capacity: number
   /** For the pause between two reads; without it there is none. */
@@ -130,9 +131,14 @@ const WRITE_KINDS: Kinds<DualWriteRequest> = {
   ...PLACES_KINDS,
   ...{ bytes: BYTES, capacity: WORD, sequence: SEQUENCE },
   ...{ clientId: wide(0n), operationId: wide(0n) },
+  ...WAIT_KINDS,
 }
 
-const READ_KINDS: Kinds<DualReadRequest> = { ...PLACES_KINDS, capacity: WORD, wire: WIRE }
+const READ_KINDS: Kinds<DualReadRequest> = {
+  ...PLACES_KINDS,
+  ...{ capacity: WORD, wire: WIRE },
+  ...WAIT_KINDS,
+}
 
 /** Reads before copies that differ are reported as they are, and the pause between two, µs. */
 const ATTEMPTS = 4
@@ -144,11 +150,14 @@ const PAUSE_US = 1000
  * durable, and those behind it are what they were.
  */
 export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
-  return quietly(() => write(kept(request)))
+  return quietly(() => {
+    const wish = kept(request)
+    checkFields('a dual write', wish, WRITE_KINDS, ['bytes'])
+    return bounded('a dual write', wish, (caller) => write(wish, caller))
+  })
 }
 
-async function write(request: DualWriteRequest): Promise<DualReceipt> {
-  checkFields('a dual write', request, WRITE_KINDS, ['bytes'])
+async function write(request: DualWriteRequest, caller: Caller): Promise<DualReceipt> {
   const { places, bytes, capacity = bytes.length, clientId = 0n, operationId = 0n } = request
   checkPlaces(request, capacity)
   if (bytes.length > capacity) {
@@ -157,7 +166,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   // Over what was given, before any copy of it; and both before anybody waits for anything.
   const guard = guardOf(bytes)
   const data = copyOf(bytes)
-  const sequence = request.sequence ?? (await nextSequence(request, capacity))
+  const sequence = request.sequence ?? (await nextSequence(request, capacity, caller))
   check('sequence', sequence, SEQUENCE)
   const record = { data, sequence, clientId, operationId, guard }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
@@ -165,7 +174,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
     memory.writingOwn(offset, image),
     memory.flushing(offset, image.length),
   ])
-  return { sequence, outcomes: await together(request, chain) }
+  return { sequence, outcomes: await together(request, chain, caller) }
 }
 
 /**
@@ -174,14 +183,26 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
  * valid.
  */
 export function dualRead(request: DualReadRequest): Promise<DualRead> {
-  return quietly(() => read(kept(request)))
+  return quietly(() => {
+    const wish = kept(request)
+    checkFields('a dual read', wish, READ_KINDS, ['capacity'])
+    return bounded('a dual read', wish, (caller) => read(wish, caller))
+  })
 }
 
-async function read(request: DualReadRequest): Promise<DualRead> {
-  checkFields('a dual read', request, READ_KINDS, ['capacity'])
+/** Does it until the caller gives up: by the clock of the connection that the places are on. */
+function bounded<T>(
+  what: string,
+  request: DualSlots & WaitOptions,
+  work: (caller: Caller) => Promise<T>,
+): Promise<T> {
+  return within(request.places[0]!.memory.port.way, () => what, request, work)
+}
+
+async function read(request: DualReadRequest, caller: Caller): Promise<DualRead> {
   checkPlaces(request, request.capacity)
   for (let attempts = 1; ; attempts++) {
-    const copies = await readCopies(request, request.capacity)
+    const copies = await readCopies(request, request.capacity, caller)
     const chosen = chooseCopy(copies)
     const record = copies[chosen]?.record ?? null
     const settled = record !== null && copies.every((copy) => sameRecord(copy.record, record))
@@ -193,26 +214,33 @@ async function read(request: DualReadRequest): Promise<DualRead> {
   }
 }
 
-async function readCopies(request: DualSlots, capacity: number): Promise<SlotImage[]> {
+async function readCopies(
+  request: DualSlots,
+  capacity: number,
+  caller: Caller,
+): Promise<SlotImage[]> {
   const length = imageBytes(capacity)
   const chain = request.places.map(({ memory, offset }) =>
     memory.reading(offset, new Uint8Array(length)),
   )
-  const images = await together(request, chain)
+  const images = await together(request, chain, caller)
   const shape = shapeOf(request, capacity)
   return images.map((image) => readSlotImage(image, shape, request.slot ?? 0))
 }
 
 /** Puts requests on the wire in one chain; resolves when all are done. */
-function together<T>({ places }: DualSlots, chain: readonly Pending<T>[]): Promise<T[]> {
-  const verbs = chain.map(({ verb }) => verb)
-  places[0]!.memory.port.enqueueChain({ verbs, check: () => {} })
+function together<T>(
+  { places }: DualSlots,
+  chain: readonly Pending<T>[],
+  caller: Caller,
+): Promise<T[]> {
+  postTogether(places[0]!.memory.port, chain, caller)
   return Promise.all(chain.map(({ result }) => result))
 }
 
 /** One more than what the copies have; 1 where nothing was ever written. Refuses a lost record. */
-async function nextSequence(request: DualSlots, capacity: number): Promise<bigint> {
-  const copies = await readCopies(request, capacity)
+async function nextSequence(request: DualSlots, capacity: number, caller: Caller): Promise<bigint> {
+  const copies = await readCopies(request, capacity, caller)
   const found = copies.flatMap(({ record }) => (record === null ? [] : [record.sequence]))
   if (found.length === 0) {
     if (copies.every(({ why }) => why === 'empty')) return 1n

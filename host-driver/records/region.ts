@@ -32,7 +32,7 @@ import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../l
 import { Alternatives, type OtherOptions, type Place } from '../status/alternatives.ts'
 import type { WatchOptions } from '../status/criteria.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
-import { READY_KINDS, type Watch } from '../status/watch.ts'
+import { READY_KINDS, type ReadyOptions, type Watch } from '../status/watch.ts'
 import {
   type BatchListener,
   type BatchWatch,
@@ -76,7 +76,7 @@ export interface PersistOptions {
   readonly deadlineMs?: number
 }
 
-export interface CopiesOptions {
+export interface CopiesOptions extends WaitOptions {
   /** Grows with every write of this record, unsigned 64 bits; what the copies have, and 1, else. */
   readonly sequence?: bigint
   /** Under which operation, unsigned 64 bits, for the reader to know; 0 by default. */
@@ -118,7 +118,10 @@ const PERSIST_KINDS: Kinds<PersistOptions> = {
   deadlineMs: DURATION,
 }
 
-const COPIES_KINDS: Kinds<CopiesOptions> = { sequence: wide(1n), operationId: UINT64 }
+const COPIES_KINDS: Kinds<CopiesOptions> = {
+  ...{ sequence: wide(1n), operationId: UINT64 },
+  ...WAIT_KINDS,
+}
 
 const SLOT_RANGE: Kinds<SlotRange> = { slot: SIZE, count: integer(1, 2 ** 32) }
 
@@ -257,7 +260,7 @@ export class Region {
    * It resolves when every copy is durable. After a broken connection nobody knows whether it is
    * (EffectUnknown), and nothing is sent again.
    */
-  async write(slot: number, bytes: Uint8Array): Promise<Outcome> {
+  async write(slot: number, bytes: Uint8Array, options: WaitOptions = {}): Promise<Outcome> {
     this.checkOpen()
     this.checkPair(false)
     this.checkSlot(slot)
@@ -273,7 +276,9 @@ export class Region {
         length: BigInt(this.capacity),
       }),
     )
-    return await memory.write(0, bytes)
+    checkFields('options of a write', options, WAIT_KINDS)
+    const { signal, deadlineMs } = options
+    return await memory.write(0, bytes, { signal, deadlineMs })
   }
 
   /**
@@ -284,7 +289,7 @@ export class Region {
     this.checkOpen()
     this.checkSlot(slot)
     checkFields('options of a read', options, WAIT_KINDS)
-    const what = `read record ${slot} of '${this.name}'`
+    const what = (): string => `read record ${slot} of '${this.name}'`
     return await within(this.connection.way, what, options, () => this.readSettled(slot))
   }
 
@@ -327,9 +332,15 @@ export class Region {
    * differ are read again a few times, for a writer may be at work, and then reported (P1-29).
    * Nothing is repaired. Throws RecordLost where no copy is valid.
    */
-  async readCopies(slot: number): Promise<CopiesRead> {
+  async readCopies(slot: number, options: WaitOptions = {}): Promise<CopiesRead> {
     this.checkOpen()
     this.checkSlot(slot)
+    checkFields('options of a read', options, WAIT_KINDS)
+    const what = (): string => `read the copies of record ${slot} of '${this.name}'`
+    return await within(this.connection.way, what, options, () => this.readAll(slot))
+  }
+
+  private async readAll(slot: number): Promise<CopiesRead> {
     for (let attempts = 1; ; attempts++) {
       const copies = await this.readImages(slot)
       const chosen = chooseCopy(copies)
@@ -409,7 +420,7 @@ export class Region {
   }
 
   /** Resolves when all of these records are ready. Rejects with PERDURE_DEADLINE. */
-  ready(range: SlotRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
+  ready(range: SlotRange, options: ReadyOptions = {}): Promise<void> {
     return quietly(async () => {
       this.checkOpen()
       this.checkSlots(range)
@@ -420,11 +431,18 @@ export class Region {
   }
 
   /** Hints that these records will be accessed. They are in memory anyway: it changes nothing. */
-  prefetch(range: SlotRange): Promise<void> {
+  prefetch(range: SlotRange, options: WaitOptions = {}): Promise<void> {
     return quietly(async () => {
       this.checkOpen()
       this.checkSlots(range)
-      await this.watched?.prefetch(range)
+      checkFields('options of a prefetch', options, WAIT_KINDS)
+      const what = (): string => `prefetch records of '${this.name}'`
+      await within(
+        this.connection.way,
+        what,
+        options,
+        async () => await this.watched?.prefetch(range),
+      )
     })
   }
 

@@ -14,6 +14,7 @@ import { NAMED_GROUPS, type NamedRange } from '../../firmware/residency/named-gr
 import { PAGE_LOG2 } from '../../firmware/residency/size.ts'
 import { type Bseth, blankBseth } from '../../firmware/wire/block-size.ts'
 import { ArgumentError } from '../base/errors.ts'
+import { WAIT_KINDS, type WaitOptions } from '../base/give-up.ts'
 import {
   check,
   checkFields,
@@ -30,7 +31,7 @@ import type { ByteRange, Ranges } from './residency-status.ts'
 /** How the memory is used, mostly. */
 export type MemoryUse = 'scattered' | 'sequential'
 
-export interface WatchOptions<Range = ByteRange> {
+export interface WatchOptions<Range = ByteRange> extends WaitOptions {
   /**
    * How the memory is used: decides the size of a block where none is given. 'scattered': short
    * accesses anywhere, so fine blocks. 'sequential': long ones, or many in a row, so blocks of what
@@ -151,4 +152,5 @@ const WATCH_KINDS: Kinds<WatchOptions<unknown>> = {
   groupBlocks: integer(1, BLOCKS_MAX),
   groups: OBJECT,
   prefetchUs: integer(1, 10_000_000),
+  ...WAIT_KINDS,
 }

@@ -46,7 +46,8 @@ import type { Mseth } from '../../firmware/wire/memory-status.ts'
 import { blankPfeth } from '../../firmware/wire/prefetch.ts'
 import type { Clock } from '../base/clock.ts'
 import { PerdureError, TransportError } from '../base/errors.ts'
-import { check, checkFields, FUNCTION, type Kinds } from '../base/kinds.ts'
+import { type Caller, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
+import { check, checkFields, FUNCTION, type Kinds, SIGNAL } from '../base/kinds.ts'
 import { type ChainPort, pending } from '../way/chain.ts'
 import {
   associateJob,
@@ -61,7 +62,15 @@ import type { JobQueue } from '../way/way.ts'
 import { askedFor, BLOCK_BYTES, BLOCKS_MAX, namedOf, type WatchOptions } from './criteria.ts'
 import { type ByteRange, type Ranges, ResidencyStatus } from './residency-status.ts'
 
-export const READY_KINDS: Kinds<{ readonly timeoutMs?: number }> = {
+export interface ReadyOptions {
+  /** How long, ms; 0 asks whether it is ready now; as long as it takes by default. */
+  readonly timeoutMs?: number
+  /** Gives up waiting when it fires. */
+  readonly signal?: AbortSignal
+}
+
+export const READY_KINDS: Kinds<ReadyOptions> = {
+  signal: SIGNAL,
   timeoutMs: {
     give: 'a number from 0 on',
     takes: (value) => typeof value === 'number' && value >= 0,
@@ -159,25 +168,34 @@ export class Watch<Range = ByteRange> {
   }
 
   /** Hints at what is not ready and was not hinted at; resolves when the DPU has the hints. */
-  async prefetch(range: Range): Promise<void> {
+  async prefetch(range: Range, options: WaitOptions = {}): Promise<void> {
     this.check()
     const { offset, length } = this.ranges.toBytes(range)
-    await Promise.all(this.hint(offset, length))
+    await this.wait('prefetch', options, async () => {
+      await Promise.all(this.hint(offset, length))
+    })
   }
 
   /**
    * Resolves when all of it is ready; hints at it meanwhile, again whenever the prefetch time is
-   * over. Rejects with PERDURE_DEADLINE, and when the watch ends.
+   * over. Rejects with PERDURE_DEADLINE, with PERDURE_ABORTED, and when the watch ends.
    */
-  async ready(range: Range, options: { readonly timeoutMs?: number } = {}): Promise<void> {
-    const { way } = this.connection
+  async ready(range: Range, options: ReadyOptions = {}): Promise<void> {
     checkFields('options', options, READY_KINDS)
-    const { timeoutMs = Infinity } = options
+    const { timeoutMs = Infinity, signal } = options
+    await this.wait('ready', signal ? { signal } : {}, (caller) => {
+      return this.untilReady(range, timeoutMs, caller)
+    })
+  }
+
+  private async untilReady(range: Range, timeoutMs: number, caller: Caller): Promise<void> {
+    const { way } = this.connection
     const endUs = way.now() + timeoutMs * 1000
     const { offset, length } = this.ranges.toBytes(range)
     const isReady = (): boolean => this.status.isReadyAt(offset, length)
     for (;;) {
       this.check()
+      caller.check()
       if (isReady()) return
       if (way.now() >= endUs) {
         const message = `${this.watched.what}: ${length} bytes at ${offset} not ready`
@@ -195,11 +213,20 @@ export class Watch<Range = ByteRange> {
    * Proposes another size of block; resolves to the one that is then in force: of a proposal that
    * the DPU does not take, the nearest one that both can.
    */
-  async propose(blockBytes: number): Promise<number> {
+  async propose(blockBytes: number, options: WaitOptions = {}): Promise<number> {
     this.check()
     check('blocks of', blockBytes, BLOCK_BYTES)
-    await this.agree(Math.log2(blockBytes))
+    await this.wait('propose', options, () => this.agree(Math.log2(blockBytes)))
     return this.status.blockBytes
+  }
+
+  private wait<T>(
+    what: string,
+    options: WaitOptions,
+    work: (caller: Caller) => Promise<T>,
+  ): Promise<T> {
+    checkFields(`options of ${what}`, options, WAIT_KINDS)
+    return within(this.connection.way, () => `${what}: ${this.watched.what}`, options, work)
   }
 
   /** Ends it: the DPU tells nothing more. */

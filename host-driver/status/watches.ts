@@ -9,6 +9,7 @@ import { isNotice } from '../../firmware/residency/heard.ts'
 import { type Bseth, SIZE_REFUSED } from '../../firmware/wire/block-size.ts'
 import type { Mseth } from '../../firmware/wire/memory-status.ts'
 import { ArgumentError, RefusedError, TransportError } from '../base/errors.ts'
+import { type Caller, within } from '../base/give-up.ts'
 import type { Notices } from '../way/inbox.ts'
 import type { OpenRegion } from '../way/region-handle.ts'
 import type { JobQueue } from '../way/way.ts'
@@ -26,7 +27,7 @@ export class Watches implements Notices {
   private readonly byRegion: Map<OpenRegion, AnyWatch> = new Map()
 
   /** Opens the watch of a region; resolves when its status was told. */
-  async open<Range>(
+  open<Range>(
     connection: WatchPort,
     region: OpenRegion,
     watched: Watched,
@@ -34,7 +35,23 @@ export class Watches implements Notices {
     options: WatchOptions<Range>,
   ): Promise<Watch<Range>> {
     const watch = new Watch(connection, watched, ranges, options)
+    const what = (): string => `watch ${watched.what}`
+    return within(connection.way, what, options, async (caller) => {
+      caller.onGivenUp(() => void watch.close())
+      await this.start(connection, region, watched, watch, caller)
+      return watch
+    })
+  }
+
+  private async start<Range>(
+    connection: WatchPort,
+    region: OpenRegion,
+    watched: Watched,
+    watch: Watch<Range>,
+    caller: Caller,
+  ): Promise<void> {
     if (connection.current === null) await connection.reconnect()
+    caller.check()
     if (this.byRegion.has(region)) throw new ArgumentError(`${watched.what} is watched already`)
     const { current } = connection
     if (current !== null && current.hearsStatus !== true) {
@@ -44,7 +61,6 @@ export class Watches implements Notices {
     this.byRegion.set(region, watch as unknown as AnyWatch)
     watch.start()
     await watch.told()
-    return watch
   }
 
   /** The open watch of a region, or null; its ranges are those of the region's kind. */

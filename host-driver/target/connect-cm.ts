@@ -45,6 +45,7 @@ import { MANAGEMENT_QP } from '../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
 import { copyOf } from '../base/bytes.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
+import type { Caller } from '../base/give-up.ts'
 import { high, low } from '../base/wide.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted } from '../control/management.ts'
@@ -110,10 +111,14 @@ const REASONS: Readonly<Record<number, string>> = {
 }
 
 /**
- * Connects to a port. Rejects with PERDURE_ARGUMENT, PERDURE_UNREACHABLE, or PERDURE_REFUSED, whose
- * `status` is then the reason of the REJ.
+ * Connects to a port, unless the caller gives up. Rejects with PERDURE_ARGUMENT,
+ * PERDURE_UNREACHABLE, or PERDURE_REFUSED, whose `status` is then the reason of the REJ.
  */
-export function connectPort(session: Session, options: PortOptions): Promise<PortConnection> {
+export function connectPort(
+  session: Session,
+  options: PortOptions,
+  caller?: Caller,
+): Promise<PortConnection> {
   const { port, number } = options
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     return Promise.reject(new ArgumentError(`port ${port}: 1 to 65535`))
@@ -127,6 +132,7 @@ export function connectPort(session: Session, options: PortOptions): Promise<Por
       else reject(error)
     })
     connection.start()
+    caller?.onGivenUp((error) => connection.abandon(error))
   })
 }
 
@@ -205,6 +211,13 @@ export class PortConnection {
       session.wire.now(),
     )
     this.schedule()
+  }
+
+  /** Nobody waits for it any more: the target hears nothing more, and ends it by itself. */
+  abandon(error: Error): void {
+    if (this.answered === null) return
+    this.cancelTimer()
+    this.answer(error)
   }
 
   /** Says goodbye; resolves when the target has answered, or did not in time. */

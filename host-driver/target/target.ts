@@ -13,6 +13,7 @@
 import { blankLibrpma, readLibrpma } from '../../firmware/wire/librpma.ts'
 import { cardAt, keptOptions, neighbour } from '../base/addresses.ts'
 import { PerdureError } from '../base/errors.ts'
+import { WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
 import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from '../base/kinds.ts'
 import { joined } from '../base/wide.ts'
 import { type Endpoint, WIRE, type Wire } from '../base/wire.ts'
@@ -26,7 +27,7 @@ import { CAPTURE, PATH_MTU, randomSource, SEED } from '../way/options.ts'
 import type { PcapWriter } from '../way/pcap.ts'
 import { connectPort, type PortConnection, type PortGranted } from './connect-cm.ts'
 
-export interface TargetOptions {
+export interface TargetOptions extends WaitOptions {
   /** 1 to 65535. */
   readonly port: number
   /** Payload bytes of a packet; 1024 by default, which every link carries. */
@@ -52,6 +53,7 @@ const TARGET_KINDS: Kinds<TargetOptions> = {
   ...{ port: integer(1, 65535), pathMtu: PATH_MTU, linuxPeer: BOOLEAN, capability: BOOLEAN },
   ...{ clientId: wide(0n), receives: integer(1, 4096), ackTimeoutCode: integer(0, 31) },
   ...{ retries: integer(0, 15), seed: SEED, capture: CAPTURE, peer: ENDPOINT, own: ENDPOINT },
+  ...WAIT_KINDS,
 }
 
 const RECEIVES = 64
@@ -59,8 +61,8 @@ const MESSAGE_BYTES_MAX = 4096
 
 /**
  * Connects to a port of a target: 'perdure://host[:port]', or a wire of your own. Rejects with
- * PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE, or PERDURE_REFUSED, whose `status` is then
- * the reason of the REJ.
+ * PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE, PERDURE_ABORTED, PERDURE_DEADLINE, or
+ * PERDURE_REFUSED, whose `status` is then the reason of the REJ.
  */
 export async function connectTarget(target: string | Wire, asked: TargetOptions): Promise<Target> {
   checkFields('options of connectTarget', asked, TARGET_KINDS, ['port'])
@@ -82,10 +84,14 @@ export async function connectTarget(target: string | Wire, asked: TargetOptions)
   const firstPsn = random() & 0xffffff
   const { port, pathMtu = 1024, clientId = 0n, capability = true, retries = 15 } = options
   try {
-    const connection = await connectPort(session, {
+    const wish = {
       ...{ port, pathMtu, clientId, capability, retries },
       ...{ number, firstPsn, random },
       depths: { send: JOBS_DEPTH, receive: options.receives ?? RECEIVES },
+    }
+    const what = (): string => `connect to port ${port}`
+    const connection = await within(wire, what, options, (caller) => {
+      return connectPort(session, wish, caller)
     })
     return new Target(session, connection, number, firstPsn, options)
   } catch (error) {
@@ -115,7 +121,7 @@ export class Target {
     this.session = session
     this.connection = connection
     this.granted = connection.granted
-    this.messages = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
+    this.messages = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX, session.wire)
     const queuePair = new DriverPair(session, number, this.granted, {
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       readDepth: Math.max(1, this.granted.readDepth),
@@ -123,7 +129,7 @@ export class Target {
       receive: { inbox: this.messages, firstPsn },
     })
     const place = placeOf(this.granted)
-    const port = new QueuePairPort(queuePair)
+    const port = new QueuePairPort(queuePair, session.wire)
     this.port = port
     const what = (): string => `port ${options.port}`
     this.region = place === null ? null : new RemoteMemory(port, what, () => place)

@@ -8,10 +8,18 @@
  *   EffectUnknown where a packet of it was sent and nothing was heard, or the part itself does not
  *   know; anything else where it had none. Nobody is asked whether it did and nothing is sent again
  *   on another connection: that is the caller's to decide (records have `persist`, which does).
+ * - A chain that its caller has given up before it went out is not sent.
  * - A promise that nobody looks at never ends the process as an unhandled rejection.
  */
 
-import { FLUSH, READ, WC_OPCODES } from '../../firmware/transport/requester.ts'
+import {
+  FLUSH,
+  PERSIST_QUERY,
+  PREFETCH_HINT,
+  READ,
+  WC_OPCODES,
+} from '../../firmware/transport/requester.ts'
+import type { Clock } from '../base/clock.ts'
 import {
   EffectUnknown,
   faultOfStatus,
@@ -19,6 +27,7 @@ import {
   TransportError,
   unmadeError,
 } from '../base/errors.ts'
+import type { Caller } from '../base/give-up.ts'
 import { joined } from '../base/wide.ts'
 import { isRefusal, type Job, type JobEnd } from './jobs.ts'
 import type { JobQueue } from './way.ts'
@@ -26,6 +35,9 @@ import { type Mechanism, mechanismOf } from './write.ts'
 
 /** The refusal that is none: the next start of the part decides. */
 export const IN_DOUBT = 'IN_DOUBT'
+
+/** Requests that change nothing, whether they are answered or not. */
+const HARMLESS: readonly number[] = [READ, PERSIST_QUERY, PREFETCH_HINT]
 
 /** How a request ended that succeeded. */
 export interface Outcome {
@@ -52,10 +64,14 @@ export interface Chain {
   readonly verbs: readonly Verb[]
   /** Called right before the chain goes out; what it throws ends the chain unsent. */
   check(queuePair: JobQueue): void
+  /** Once that is over, the chain is not sent. */
+  readonly caller?: Caller
 }
 
 /** What takes chains: a connection that is made again when it breaks, or one queue pair. */
 export interface ChainPort {
+  /** Its clock tells how long somebody waits. */
+  readonly way: Clock
   enqueueChain(chain: Chain): void
 }
 
@@ -76,8 +92,26 @@ export function rejectChain(chain: Chain, error: Error): void {
 
 /** A verb, and the promise of what it brings. */
 export interface Pending<T> {
+  /** Names it in errors. */
+  readonly what: string
   readonly verb: Verb
   readonly result: Promise<T>
+  /** It stands in the queue of a queue pair or was sent, and is none that changes nothing. */
+  mayHaveEffect(): boolean
+}
+
+/** Puts requests on the wire together, unless their caller has given up. */
+export function postTogether(
+  port: ChainPort,
+  chain: readonly Pending<unknown>[],
+  caller: Caller,
+  check: (queuePair: JobQueue) => void = () => {},
+): void {
+  caller.check()
+  const made = { verbs: chain.map(({ verb }) => verb), check, caller }
+  caller.watchEffect(() => chain.some((one) => one.mayHaveEffect()))
+  caller.onGivenUp((error) => rejectChain(made, error))
+  port.enqueueChain(made)
 }
 
 /**
@@ -95,14 +129,17 @@ export function pending<T>(
     reject = no
   })
   result.catch(() => {})
+  let posted: Job | null = null
   const start = ({ granted }: JobQueue): Job => {
     const job = make((end) => {
       if (end.status === 'SUCCESS') resolve(bring(outcomeOf(job, end, granted.incarnation), end))
       else reject(errorOf(what, job, end))
     })
+    posted = job
     return job
   }
-  return { verb: { start, reject }, result }
+  const mayHaveEffect = (): boolean => posted !== null && !HARMLESS.includes(posted.request.kind)
+  return { what, verb: { start, reject }, result, mayHaveEffect }
 }
 
 function outcomeOf(job: Job, end: JobEnd, incarnation: number): Outcome {
@@ -148,11 +185,13 @@ export function resultOf(end: JobEnd): bigint {
 
 /** One queue pair as a port: for a target that is no DPU of ours, and is not connected to again. */
 export class QueuePairPort implements ChainPort {
+  readonly way: Clock
   private readonly queuePair: JobQueue
   private readonly waiting: Chain[] = []
 
-  constructor(queuePair: JobQueue) {
+  constructor(queuePair: JobQueue, way: Clock) {
     this.queuePair = queuePair
+    this.way = way
     queuePair.onIdle = () => this.pump()
     queuePair.onBroken = () => this.pump()
   }
@@ -170,15 +209,15 @@ export class QueuePairPort implements ChainPort {
 
   private pump(): void {
     for (let next = this.waiting[0]; next !== undefined; next = this.waiting[0]) {
-      if (this.queuePair.broken) {
-        rejectChain(next, new TransportError('WR_FLUSH_ERR', 'the queue pair is broken'))
-      } else {
-        if (this.queuePair.room < next.verbs.length) return
-        this.waiting.shift()
-        postChain(this.queuePair, next)
-        continue
-      }
+      const { broken, room } = this.queuePair
+      const isOver = next.caller?.hasGivenUp === true
+      if (!broken && !isOver && room < next.verbs.length) return
       this.waiting.shift()
+      if (broken) {
+        rejectChain(next, new TransportError('WR_FLUSH_ERR', 'the queue pair is broken'))
+      } else if (!isOver) {
+        postChain(this.queuePair, next)
+      }
     }
   }
 }

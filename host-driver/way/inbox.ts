@@ -9,6 +9,9 @@
 
 import type { Bseth } from '../../firmware/wire/block-size.ts'
 import type { Mseth } from '../../firmware/wire/memory-status.ts'
+import type { Clock } from '../base/clock.ts'
+import { type Caller, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
+import { checkFields } from '../base/kinds.ts'
 
 /** A message of the peer. */
 export interface Message {
@@ -49,14 +52,17 @@ export class Inbox implements Receives, AsyncIterable<Message> {
   readonly messageBytesMax: number
   /** Called when an entry became free. */
   onFree: () => void = () => {}
+  private readonly clock: Clock
   private taken = 0
   private readonly messages: Message[] = []
   private readonly readers: ((message: Message | null) => void)[] = []
   private ended: Error | null = null
 
-  constructor(entries: number, messageBytesMax: number) {
+  /** The clock tells how long a reader waits. */
+  constructor(entries: number, messageBytesMax: number, clock: Clock) {
     this.entries = entries
     this.messageBytesMax = messageBytesMax
+    this.clock = clock
   }
 
   claim(): boolean {
@@ -83,9 +89,14 @@ export class Inbox implements Receives, AsyncIterable<Message> {
   /** The connection breaks by itself, and is made again. */
   refused(): void {}
 
-  /** The next message. Rejects with the reason when the connection is closed for good. */
-  async next(): Promise<Message> {
-    const message = await this.nextOrEnd()
+  /**
+   * The next message. Rejects with the reason when the connection is closed for good. A reader who
+   * gives up takes none: the next message is for the next reader.
+   */
+  async next(options: WaitOptions = {}): Promise<Message> {
+    checkFields('options of next', options, WAIT_KINDS)
+    const what = (): string => 'the next message'
+    const message = await within(this.clock, what, options, (caller) => this.nextOrEnd(caller))
     if (message === null) throw this.ended!
     return message
   }
@@ -103,7 +114,7 @@ export class Inbox implements Receives, AsyncIterable<Message> {
     for (const reader of this.readers.splice(0)) reader(null)
   }
 
-  private nextOrEnd(): Promise<Message | null> {
+  private nextOrEnd(caller?: Caller): Promise<Message | null> {
     const message = this.messages.shift()
     if (message !== undefined) {
       this.taken--
@@ -111,6 +122,13 @@ export class Inbox implements Receives, AsyncIterable<Message> {
       return Promise.resolve(message)
     }
     if (this.ended !== null) return Promise.resolve(null)
-    return new Promise((resolve) => this.readers.push(resolve))
+    return new Promise((resolve, reject) => {
+      this.readers.push(resolve)
+      caller?.onGivenUp((error) => {
+        const at = this.readers.indexOf(resolve)
+        if (at >= 0) this.readers.splice(at, 1)
+        reject(error)
+      })
+    })
   }
 }

@@ -11,7 +11,8 @@
  */
 
 import type { RequesterCounts } from '../../firmware/transport/requester.ts'
-import type { DatagramWay, Granted, Management } from '../control/management.ts'
+import type { DatagramWay } from '../control/calls.ts'
+import type { Granted, Management } from '../control/management.ts'
 import type { WatchBatches } from './batch-notices.ts'
 import type { Inbox, Notices } from './inbox.ts'
 import type { Job } from './jobs.ts'

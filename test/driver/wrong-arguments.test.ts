@@ -219,7 +219,16 @@ const GOOD: Record<string, Good> = {
     setCache: [{ policy: 'oldest' }],
     scan: ['r', () => {}],
     discard: ['r', 0],
+    peers: [],
+    regions: [],
+    hostRegions: [],
+    status: [],
+    report: [],
+    counters: [],
+    queues: [],
+    reconnect: [],
   }),
+  ...rowsOf('Inbox', () => b.dpu.messages, { next: [] }),
   ...rowsOf('Region', () => b.region, {
     persist: [0, bytes(), {}],
     batch: [{}],
@@ -286,6 +295,28 @@ const GOOD: Record<string, Good> = {
   }),
 }
 
+/** Of more than one promise, or of what this region is not; given-up.test.ts has them. */
+const GIVEN_UP_ELSEWHERE =
+  /^(Region\.(persist|batch|records|writeCopies|ready)|Batch\.(persist|write))$/
+
+/** What ends with the process or the card, and never waits for the network. */
+const WITHOUT_SIGNAL =
+  /^(Verbs|Completion|Memory|Protection|QueuePair|Pcie|Pcap|probe|start|Region\.onBatch)/
+
+/** Where a call takes its signal: the place of the argument, or -1. */
+function signalAt(name: string): number {
+  const { slots } = calls.find((one) => one.name === name)!
+  return slots.findIndex(({ fields }) => fields.some((field) => field.name === 'signal'))
+}
+
+function isPromiseOf(call: Good['call'], args: readonly unknown[]): boolean {
+  try {
+    return call(...(args as never[])) instanceof Promise
+  } catch {
+    return false
+  }
+}
+
 /** The code of what a call ends with, thrown or as a rejection. */
 async function codeOf(call: () => unknown): Promise<string> {
   try {
@@ -310,6 +341,23 @@ async function expectRefused(name: string): Promise<void> {
   }
   expect(wrong).toEqual([])
 }
+
+describe('R1-U7: a signal that has fired before the call', () => {
+  for (const name of Object.keys(GOOD).filter((one) => !GIVEN_UP_ELSEWHERE.test(one))) {
+    test(`ends ${name} as aborted, if it waits for somebody`, async () => {
+      const { args, call } = GOOD[name]!
+      const at = signalAt(name)
+      if (at < 0) {
+        if (!WITHOUT_SIGNAL.test(name)) expect(isPromiseOf(call, args())).toBe(false)
+        return
+      }
+      const given = Object.assign(new Array(at + 1).fill(undefined), args())
+      const signal = AbortSignal.abort(new Error('enough'))
+      given[at] = { ...given[at], signal }
+      expect(await codeOf(() => call(...(given as never[])))).toBe('PERDURE_ABORTED')
+    })
+  }
+})
 
 describe('R31-2: a wrong kind of value', () => {
   test('every call that the types have is here', () => {

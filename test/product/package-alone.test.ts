@@ -10,6 +10,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -71,6 +72,23 @@ test('what is wrong in such a program is found', () => {
   expect(compiled(wrong, 'nodenext', [])).toContain(
     "Type 'number' is not assignable to type 'string'",
   )
+})
+
+test('what it throws names the line of the source, where Node is asked for that', () => {
+  const program = `
+    import { guardOf } from ${PACKAGE}
+    try {
+      guardOf('no bytes')
+    } catch ({ stack }) {
+      console.log(stack)
+    }
+  `
+  writeFileSync(join(folder, 'thrown.mjs'), program)
+  const words = ['--enable-source-maps', join(folder, 'thrown.mjs')]
+  const { stdout } = spawnSync(process.execPath, words, { encoding: 'utf8' })
+  const [, path, line] = /((?:host-driver|boards)\/[\w/-]+\.ts):(\d+):/.exec(stdout)!
+  const lines = readFileSync(join(ROOT, path!), 'utf8').split('\n')
+  expect(lines[Number(line) - 1]).toContain('throw new ArgumentError')
 })
 
 test('without serialport a serial line is refused with what to do, and all else goes on', () => {

@@ -326,9 +326,9 @@ describe('the end of a queue', () => {
 
 describe('what is known of a job that a queue did not end as it should', () => {
   test('a WRITE in pieces of which the last is refused may have had an effect', async () => {
-    const { queue, bytes } = await bench()
+    const { queue, bytes, rig } = await bench()
     const length = Number(bytes.length)
-    const port = new QueuePairPort(queue)
+    const port = new QueuePairPort(queue, rig.device)
     // The driver was told of more than there is, as of a region that has another shape by now.
     const memory = new RemoteMemory(
       port,

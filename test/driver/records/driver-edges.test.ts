@@ -263,6 +263,7 @@ describe('X-7: numbers and names at their ends are refused, and nothing is sent'
   test('of memory: no FLUSH covers less than was asked for', async () => {
     const lengths: number[] = []
     const port: ChainPort = {
+      way: { now: () => 0, setTimer: () => () => {} },
       enqueueChain: ({ verbs }) => {
         const granted = { queuePair: 0, firstPsn: 0, incarnation: 1, pathMtu: 4096 }
         for (const verb of verbs) {

@@ -7,7 +7,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../boards/emulator/index.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { type DatagramWay, Management } from '../../../host-driver/control/management.ts'
+import { Calls, type DatagramWay } from '../../../host-driver/control/calls.ts'
+import { Management } from '../../../host-driver/control/management.ts'
 import {
   type CompletionQueue,
   type CreateQp,
@@ -247,7 +248,7 @@ describe('S1-M7: the answer of a DPU to CONNECT', () => {
         queueMicrotask(() => way.onDatagram!(bytes, 0, bytes.length))
       },
     }
-    const management = new Management(way, 1000, randomSource(1))
+    const management = new Management(new Calls(way, 1000, randomSource(1)))
     return { granted: await management.connect(0x20, 1, 1024, 0, 3n, depths), told }
   }
 

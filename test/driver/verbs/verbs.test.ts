@@ -303,7 +303,7 @@ function receiver(entries = 2, messageBytesMax = 1000) {
     setTimer: () => () => {},
     close: () => {},
   }
-  const inbox = new Inbox(entries, messageBytesMax)
+  const inbox = new Inbox(entries, messageBytesMax, wire)
   const session = new Session(wire, PEER, OWN)
   const granted = { queuePair: 0x31, firstPsn: 5, incarnation: 1, pathMtu: 256 }
   const firstPsn = 0xfffffe

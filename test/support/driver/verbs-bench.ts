@@ -51,7 +51,7 @@ export function verbsBench(options: VerbsBenchOptions = {}): VerbsBench {
   const session = new Session(wire, OWN, PEER)
   const granted = { queuePair: 0x31, firstPsn, incarnation: 0, pathMtu }
   const queuePair = new DriverPair(session, 0x21, granted, { ...options, linuxPeer: linux })
-  const port = new QueuePairPort(queuePair)
+  const port = new QueuePairPort(queuePair, wire)
   const where = { rkey: RKEY, va: BASE, length: BigInt(BYTES) }
   const memory = new RemoteMemory(
     port,

@@ -19,7 +19,7 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
 import { PcieDevice, type PcieOptions } from '../../../host-driver/card/device.ts'
-import type { DatagramWay } from '../../../host-driver/control/management.ts'
+import { Calls, type DatagramWay } from '../../../host-driver/control/calls.ts'
 import { Management } from '../../../host-driver/control/management.ts'
 import { probePlacement } from '../../../host-driver/target/registrar.ts'
 import { randomSource } from '../../../host-driver/way/options.ts'
@@ -75,7 +75,7 @@ export function managementOf(device: PcieDevice, last: number, seed: number): Ma
     sendDatagram: (datagram) => device.sendDatagram(datagram, endpointOf(last)),
   }
   device.onDatagram.add((bytes, at, length) => way.onDatagram?.(bytes, at, length))
-  return new Management(way, 5_000_000, randomSource(seed))
+  return new Management(new Calls(way, 5_000_000, randomSource(seed)))
 }
 
 /** Proves what the persistent memory of the machine is like; serves as flush agent if need be. */

@@ -9,7 +9,8 @@ import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { type DatagramWay, Management } from '../../../host-driver/control/management.ts'
+import { Calls, type DatagramWay } from '../../../host-driver/control/calls.ts'
+import { Management } from '../../../host-driver/control/management.ts'
 import { SealedWay } from '../../../host-driver/control/sealed-way.ts'
 import type { TestCard } from '../cards/test-card.ts'
 import { sentBy } from '../peers/strangers.ts'
@@ -123,11 +124,8 @@ export function callsOver(
     word = (Math.imul(word, 1664525) + 1013904223) >>> 0
     return word
   }
-  return new Management(
-    new SealedWay(path, { own: keys, card: CARD.public }, random),
-    timeoutUs,
-    random,
-  )
+  const way = new SealedWay(path, { own: keys, card: CARD.public }, random)
+  return new Management(new Calls(way, timeoutUs, random))
 }
 
 /** An answer in the clear to that datagram, of that fault, by whoever likes to. */
