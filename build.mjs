@@ -49,6 +49,9 @@ const MODULES = join(ROOT, 'node_modules')
 /** Node version that every product runs on; `await using` and the like are lowered to it. */
 const NODE_TARGET = 'node20.19'
 
+/** The package has the sources that these lead to. */
+const MAPS = { sourcemap: true, sourcesContent: false }
+
 /** A failure that is explained by its message alone. */
 class Stop extends Error {}
 
@@ -192,7 +195,7 @@ async function build() {
         emulator: 'boards/emulator/index.ts',
         perdure: 'host-driver/command/main.ts',
       },
-      { splitting: true, chunkNames: 'chunk-[hash]', sourcemap: true },
+      { splitting: true, chunkNames: 'chunk-[hash]', ...MAPS },
     ),
   ])
   const network = await bundleForNode({

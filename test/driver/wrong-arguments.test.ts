@@ -342,7 +342,7 @@ async function expectRefused(name: string): Promise<void> {
   expect(wrong).toEqual([])
 }
 
-describe('R1-U7: a signal that has fired before the call', () => {
+describe('a signal that has fired before the call', () => {
   for (const name of Object.keys(GOOD).filter((one) => !GIVEN_UP_ELSEWHERE.test(one))) {
     test(`ends ${name} as aborted, if it waits for somebody`, async () => {
       const { args, call } = GOOD[name]!

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { ROOT } from '../support/source/sources.ts'
 
@@ -72,6 +72,39 @@ test('what is wrong in such a program is found', () => {
   expect(compiled(wrong, 'nodenext', [])).toContain(
     "Type 'number' is not assignable to type 'string'",
   )
+})
+
+/** What npm would pack, by its path in the package. */
+function packed(): Set<string> {
+  const words = ['pack', '--dry-run', '--json', '--ignore-scripts', '--offline']
+  const env = { ...process.env, npm_config_cache: join(folder, 'cache') }
+  const { stdout } = spawnSync('npm', words, { cwd: ROOT, env, encoding: 'utf8' })
+  const [{ files }] = JSON.parse(stdout) as [{ files: readonly { readonly path: string }[] }]
+  return new Set(files.map(({ path }) => path))
+}
+
+test('R1-U13: what its pages and its source maps lead to is in the package', () => {
+  const files = packed()
+  const hasPath = (path: string): boolean => {
+    return files.has(path) || [...files].some((file) => file.startsWith(`${path}/`))
+  }
+  const missing: string[] = []
+  let links = 0
+  const look = (from: string, to: string): void => {
+    links++
+    const path = normalize(join(dirname(from), to)).replace(/\/$/, '')
+    if (!hasPath(path)) missing.push(`${from}: ${to}`)
+  }
+  for (const file of files) {
+    const isMap = file.endsWith('.js.map')
+    if (!isMap && !file.endsWith('.md')) continue
+    const text = readFileSync(join(ROOT, file), 'utf8')
+    const linked = [...text.matchAll(/\]\((?![a-z]+:)([^)#\s]+)/g)].map(([, to]) => to!)
+    const sources = (isMap ? JSON.parse(text).sources : []) as string[]
+    for (const to of isMap ? sources : linked) look(file, to)
+  }
+  expect(missing).toEqual([])
+  expect(links).toBeGreaterThan(500)
 })
 
 test('what it throws names the line of the source, where Node is asked for that', () => {
