@@ -16,6 +16,7 @@ import { type MemoryPiece, PIECES } from '../../base/pieces.ts'
 import type { RegionRequest } from '../../control/management.ts'
 import { PLACEMENTS, type RegionPlacement } from '../../control/part.ts'
 import { regionRequest, size, unixSocket } from '../base/arguments.ts'
+import { type Order, orderOf } from './orders.ts'
 
 export interface Address {
   readonly host: string
@@ -219,6 +220,15 @@ export function placedRegion(text: string, before: PlacedRequest[] = []): Placed
   }
   const [request] = regionRequest(shape)
   return [...before, { ...request!, placement, ...(isPair && { pair: true }) }]
+}
+
+/** What is ordered of it when it serves; may be given several times. */
+export function orderRequest(text: string, before: readonly Order[] = []): readonly Order[] {
+  try {
+    return [...before, orderOf(text)]
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message)
+  }
 }
 
 /** Where SMP is asked: a path of a Unix socket, or an address of UDP. */

@@ -34,6 +34,7 @@ import {
   ipAddress,
   memoryPieces,
   memoryRequest,
+  orderRequest,
   type Place,
   partSize,
   persistentRequest,
@@ -45,7 +46,7 @@ import {
   udpAddress,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
-import { ORDERS } from './power-console.ts'
+import { orderHelp } from './orders.ts'
 import { endWithNpm } from './with-npm.ts'
 
 interface Options extends Omit<EmulationOptions, 'seed' | 'identity'> {
@@ -71,7 +72,8 @@ Another card plugs in there by --join, so that both are on one network, by an --
 
 Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and switches it on.
 
-Console, on standard input, where there is a host inside: ${ORDERS}.`
+Orders, by --order, or on standard input by --console and where there is a host inside:
+${orderHelp().join('\n')}`
 
 export function addEmulate(program: Command): void {
   const command = program
@@ -134,6 +136,8 @@ export function addEmulate(program: Command): void {
     )
     .addOption(engineOption().default('quickjs'))
   addLink(addFlash(addPeers(command)))
+    .option('--order <line>', 'fault or switch, as soon as it serves; repeatable', orderRequest)
+    .option('--console', 'take more orders on standard input')
     .option('--json', 'addresses, recovery report and power cuts as JSON objects')
     .addHelpText('after', EXAMPLE)
     .action(emulate)

@@ -55,9 +55,10 @@ import {
   portName,
   type SmpAddress,
 } from './emulate-options.ts'
+import { Faults } from './faults.ts'
 import { HostInside } from './host-inside.ts'
 import { NetworkCable } from './network-cable.ts'
-import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
+import { type Order, orderHelp, orderOf, type Party, readConsole } from './orders.ts'
 import { Trace } from './trace.ts'
 
 export interface EmulationOptions {
@@ -92,6 +93,9 @@ export interface EmulationOptions {
   readonly capture?: string
   /** Path of the file that has in words what passes. */
   readonly trace?: string
+  /** Obeyed as soon as it serves, in their order; and whether standard input brings more. */
+  readonly order?: readonly Order[]
+  readonly console?: boolean
   readonly loss: number
   readonly duplication: number
   readonly reordering: number
@@ -133,6 +137,7 @@ export class Emulation {
   private cable: NetworkCable | null = null
   private capture: PcapWriter | null = null
   private readonly trace: Trace | null
+  private readonly faults: Faults
   /** Whether it has come to serve: what this start has made stays from then on. */
   private serves = false
   /** What could not be written before it served, and what is to be said then. */
@@ -174,8 +179,10 @@ export class Emulation {
       facts: { ...addresses, strictIcrc },
       ...(options.identity === null ? {} : { peers: options.identity.peers }),
       transmit: (frame) => this.link.send('b', frame),
+      onPowerCut: (report) => this.wasCut(report),
       onStopped: (error) => this.stoppedBy(error),
     })
+    this.faults = new Faults(this.card, nvdimm, () => this.connected((dpu) => dpu.regions()))
     try {
       this.flash = this.openFlash()
     } catch (error) {
@@ -200,7 +207,9 @@ export class Emulation {
     try {
       await this.open()
       await this.start((dpu) => this.serve(dpu))
-      if (this.inside !== null) endConsole = this.listen()
+      const { order = [], console = false } = this.options
+      for (const one of order) this.obey(one)
+      if (this.inside !== null || console) endConsole = this.listen()
       await stopped
       this.output.say('stopping')
     } catch (error) {
@@ -277,6 +286,7 @@ export class Emulation {
   private restart(): void {
     this.obeyed = this.obeyed
       .then(async () => {
+        this.faults.takePlan()
         if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
         await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
       })
@@ -363,6 +373,7 @@ export class Emulation {
     await this.cable?.close()
     await setTimeout(FAREWELL_MS)
     this.inside?.close()
+    this.faults.takePlan()
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
     this.inside?.end(!this.serves)
     this.behindFile?.close(!this.serves)
@@ -374,11 +385,22 @@ export class Emulation {
     }
   }
 
-  /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
+  /** Prepares and publishes, and lets `use` have the rest. */
   private async setUp(
     use: (dpu: Dpu) => Promise<void>,
     signal: AbortSignal | null = null,
   ): Promise<void> {
+    await this.connected(async (dpu) => {
+      await this.prepare(dpu)
+      await use(dpu)
+    }, signal)
+  }
+
+  /** Connects to the card from inside. */
+  private async connected<T>(
+    use: (dpu: Dpu) => Promise<T>,
+    signal: AbortSignal | null = null,
+  ): Promise<T> {
     const { seed, ip, identity } = this.options
     const peer = cardAt(ip?.ipv4)
     const dpu = await connect(this.ownWire(), {
@@ -391,8 +413,7 @@ export class Emulation {
       },
     })
     try {
-      await this.prepare(dpu)
-      await use(dpu)
+      return await use(dpu)
     } finally {
       await dpu.close()
     }
@@ -558,7 +579,7 @@ export class Emulation {
 
   /** Obeys the lines of the console; returns what ends that. */
   private listen(): () => void {
-    this.output.say(`console: ${ORDERS}`)
+    this.output.say("console: 'help' says what may be ordered")
     return readConsole((line) => {
       try {
         this.obey(orderOf(line))
@@ -579,22 +600,51 @@ export class Emulation {
   }
 
   private async carryOut(order: Order): Promise<void> {
-    if (order.kind === 'power') {
-      const { party, to } = order
-      if (to !== 'on') this.switchOff(party)
-      if (to !== 'off') await this.switchOn(party)
-      return
+    switch (order.kind) {
+      case 'help':
+        for (const line of orderHelp()) this.output.say(line)
+        return
+      case 'power':
+        await this.switchPower(order.party, order.to)
+        return
+      case 'ddio':
+        this.hostWithMemory().ddio = order.on
+        this.tell(
+          { hostNext: { ddio: order.on } },
+          `host: DDIO ${order.on ? 'on' : 'off'} from its next start on`,
+        )
+        return
+      case 'lose':
+        this.hostWithMemory().loseNextWrite()
+        this.tell({ hostLoses: 1 }, 'host: the next write into its memory gets lost on its way')
+        return
+      default: {
+        const text = await this.faults.carryOut(order)
+        this.tell({ fault: order, text }, text)
+      }
     }
+  }
+
+  private hostWithMemory(): HostInside {
     const { inside } = this
-    if (inside?.persistent == null) throw new ArgumentError('the host has no persistent memory')
-    if (order.kind === 'ddio') {
-      inside.ddio = order.on
-      const text = `host: DDIO ${order.on ? 'on' : 'off'} from its next start on`
-      this.tell({ hostNext: { ddio: order.on } }, text)
-    } else {
-      inside.loseNextWrite()
-      this.tell({ hostLoses: 1 }, 'host: the next write into its memory gets lost on its way')
+    if (inside?.persistent != null) return inside
+    throw new ArgumentError('there is no host inside with persistent memory: --persistent')
+  }
+
+  private async switchPower(party: Party, to: 'off' | 'on' | 'reset'): Promise<void> {
+    if (party !== 'card' && this.inside === null) {
+      throw new ArgumentError('there is no host inside: --persistent or --memory')
     }
+    if (to !== 'on') this.switchOff(party)
+    if (to !== 'off') await this.switchOn(party)
+  }
+
+  /** The power went: at a chosen place, or as it was ordered, which tells by itself. */
+  private wasCut(powerCut: CutReport): void {
+    if (!this.faults.takePlan()) return
+    const { chunks, chunksKept } = powerCut
+    const kept = `${chunks} words of 8 bytes were pending, and ${chunksKept} of them are kept`
+    this.tell({ powerCut }, `power cut: ${kept}; 'card on' gives it back`)
   }
 
   /** What has happened, for programs or for people. */
@@ -611,6 +661,7 @@ export class Emulation {
       this.tell({ hostCut }, `host off: ${lostText(hostCut)}`)
     }
     if (party !== 'host' && card.isOn) {
+      this.faults.takePlan()
       const powerCut = card.powerCut({ strategy: 'none' }, true)
       this.tell({ powerCut }, `power cut: ${lostText(powerCut)}`)
     }

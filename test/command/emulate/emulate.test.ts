@@ -598,7 +598,7 @@ describe('a host inside, with persistent memory', () => {
     const lines = ['host', 'host of', 'ddio on', 'card ddio on', 'off', 'host ddio', '\u0001']
     for (const line of lines) emulate.child.stdin!.write(`${line}\n`)
     expect(await emulate.order('host ddio off')).toEqual({ hostNext: { ddio: false } })
-    await emulate.says(/is no command of this console: host off/g, 7)
+    await emulate.says(/is no order: 'help' says which there are/g, 7)
     expect(await textOf(far)).toBe('old')
     emulate.child.stdin!.end()
     await dpu.close()
