@@ -289,6 +289,7 @@ async function checkSources() {
   const codes = [
     await run(tsc, ['-p', join(ROOT, 'tsconfig.json')]),
     await run(tsc, ['-p', join(ROOT, 'firmware/tsconfig.json')]),
+    await run(tsc, ['-p', join(ROOT, 'host-driver/examples/tsconfig.json')]),
     await run(command('@biomejs/biome', 'biome'), ['check', '--error-on-warnings', ROOT]),
   ]
   return codes.find((code) => code !== 0) ?? 0

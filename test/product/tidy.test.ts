@@ -111,7 +111,7 @@ const ORDER = [
   ...['host-driver/verbs/', 'host-driver/status/', 'host-driver/link/', 'host-driver/bytes/'],
   ...['host-driver/frames/', 'host-driver/target/', 'host-driver/card/', 'host-driver/records/'],
   ...['host-driver/local.ts', 'host-driver/dpu.ts', 'host-driver/connect.ts'],
-  ...['host-driver/index.ts', 'host-driver/command/'],
+  ...['host-driver/index.ts', 'host-driver/command/', 'host-driver/examples/'],
 ]
 
 /**
@@ -281,6 +281,23 @@ describe('the command stands apart from the library', () => {
       OF_BOARDS.some(([what, where]) => what.test(file) && where.test(path))
     const wrong = importsWhere((file, path) => file.startsWith('boards/') && !isMeant(file, path))
     expect(wrong).toEqual([])
+  })
+})
+
+/** What a user of the package copies, and begins with. */
+const EXAMPLES = 'host-driver/examples/'
+
+describe('the examples stand outside of the package', () => {
+  test('they import it by its name, and each other, and nothing else of the sources', () => {
+    const examples = SOURCES.filter(({ path }) => path.startsWith(EXAMPLES))
+    expect(examples.length).toBeGreaterThan(5)
+    const isMeant = ({ from, file }: { from: string; file: string | null }): boolean =>
+      file?.startsWith(EXAMPLES) ?? /^(perdure(\/emulator)?$|node:)/.test(from)
+    const wrong = (source: Source): boolean => !importsOf(source).every(isMeant)
+    expect(examples.filter(wrong).map(({ path }) => path)).toEqual([])
+    expect(wrong(importer(`${EXAMPLES}a/b.mjs`, '../../index.ts'))).toBe(true)
+    expect(wrong(importer(`${EXAMPLES}a/b.mjs`, 'vitest'))).toBe(true)
+    expect(wrong(importer(`${EXAMPLES}a/b.mjs`, '../replace.mjs'))).toBe(false)
   })
 })
 
@@ -470,8 +487,10 @@ describe('what the package depends on', () => {
         : 'work'
       for (const { from, file } of importsOf(source)) {
         if (file !== null || from.startsWith('node:')) continue
-        // A program of the reader's own, as the README has one, names the package by its name.
-        const isOwn = packageOf(from) === MANIFEST.name && !source.path.includes('/')
+        // A program of the reader's own, as the README has one, names the package by its name, and
+        // so do the examples.
+        const isOfReader = !source.path.includes('/') || source.path.startsWith(EXAMPLES)
+        const isOwn = packageOf(from) === MANIFEST.name && isOfReader
         if (!isOwn) used[kind].add(packageOf(from))
       }
     }
