@@ -181,7 +181,7 @@ describe('several clients', () => {
     expect(await letterOf(bob, 'colour')).toBe('b')
   })
 
-  test('what an earlier program has left on the network changes nothing when it comes', async () => {
+  test('what an earlier program left on the network changes nothing when it comes', async () => {
     const local = await openPart()
     const store = await storeOf(await clientOf(local, 2, { reconnect: false }))
     await store.set('colour', value('a'))

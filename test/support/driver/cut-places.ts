@@ -65,7 +65,7 @@ export function clientOf(
 }
 
 /** Where the power goes in one telling of a story. */
-export class Cut {
+class Cut {
   /** Whether it went. */
   hasStruck = false
   private readonly at: number
