@@ -18,6 +18,7 @@
  *   index.js      the host driver
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
+ *   perdure.lua   the dissector for Wireshark, which `perdure capture` installs
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
  *   *.js.map      the sources of these: `node --enable-source-maps`, and debuggers
  *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for
@@ -151,6 +152,15 @@ async function bundleOfConstants(entry) {
   return { path, contents: constsForVars(text) }
 }
 
+/** The dissector for Wireshark, made of the tables of the wire and of sources of Lua. */
+async function makeDissector() {
+  const folder = 'host-driver/command/capture/dissector'
+  const [{ contents }] = await bundleForNode({ dissector: `${folder}/generate.ts` })
+  const url = `data:text/javascript;base64,${Buffer.from(contents).toString('base64')}`
+  const { dissectorText } = await import(url)
+  return { path: join(DIST, 'perdure.lua'), contents: dissectorText(join(ROOT, folder)) }
+}
+
 /** Puts `files` into dist, the shared pieces first, each by one rename. */
 function place(files) {
   mkdirSync(DIST, { recursive: true })
@@ -187,8 +197,9 @@ function sweep(files) {
 
 /** Builds everything that runs. About 0.2 s. */
 async function build() {
-  const [firmware, node] = await Promise.all([
+  const [firmware, dissector, node] = await Promise.all([
     bundleFirmware(),
+    makeDissector(),
     bundleForNode(
       {
         index: 'host-driver/index.ts',
@@ -201,7 +212,7 @@ async function build() {
   const network = await bundleForNode({
     'board-qemu-network': 'boards/qemu-virt/network-worker.ts',
   })
-  place([...firmware, ...node, ...network])
+  place([...firmware, dissector, ...node, ...network])
   sweep(node)
 }
 

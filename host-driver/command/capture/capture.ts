@@ -1,4 +1,4 @@
-/** `perdure capture FILE`: one line for each packet of a capture. */
+/** `perdure capture FILE`: one line for each packet of a capture; or the dissector for others. */
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -6,21 +6,41 @@ import { icrcGood } from '../../../boards/software/icrc.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../../firmware/wire/ipv6.ts'
 import { blankPacket, type Packet } from '../../../firmware/wire/packet.ts'
-import { PerdureError } from '../../base/errors.ts'
+import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import { type CapturedFrame, readPcap } from '../../way/pcap.ts'
 import { Output } from '../base/output.ts'
 import { checkFile } from '../base/system-errors.ts'
 import { textOfFrame } from './frame-text.ts'
+import { installDissector } from './install.ts'
 
 export function addCapture(program: Command): void {
   program
     .command('capture')
     .description('print a capture, one line for each packet')
-    .argument('<file>', 'a pcap file of Ethernet frames')
-    .option('--json', 'one JSON object for each packet')
-    .action((file: string, { json = false }: { json?: boolean }) => {
-      printCapture(new Output(json), file)
-    })
+    .argument('[file]', 'a pcap file of Ethernet frames')
+    .option('--install-dissector', 'teach Wireshark what Perdure says, instead')
+    .option('--json', 'one JSON object for each packet, or about what was installed')
+    .action(capture)
+}
+
+interface CaptureOptions {
+  readonly installDissector?: boolean
+  readonly json?: boolean
+}
+
+function capture(file: string | undefined, options: CaptureOptions): void {
+  const output = new Output(options.json === true)
+  if (options.installDissector === true) {
+    if (file !== undefined) {
+      throw new ArgumentError(`--install-dissector takes no file: leave out ${file}`)
+    }
+    installDissector(output)
+    return
+  }
+  if (file === undefined) {
+    throw new ArgumentError('name a pcap file of Ethernet frames, or say --install-dissector')
+  }
+  printCapture(output, file)
 }
 
 function printCapture(output: Output, file: string): void {

@@ -4,16 +4,7 @@
 
 import { PASS } from '../../../firmware/board/fault.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
-
-const NAMES = new Map([
-  [cm.CM_REQ, 'REQ'],
-  [cm.CM_MRA, 'MRA'],
-  [cm.CM_REJ, 'REJ'],
-  [cm.CM_REP, 'REP'],
-  [cm.CM_RTU, 'RTU'],
-  [cm.CM_DREQ, 'DREQ'],
-  [cm.CM_DREP, 'DREP'],
-])
+import { CM_NAMES } from './names.ts'
 
 export function hex(v: number): string {
   return `0x${v.toString(16)}`
@@ -24,7 +15,7 @@ export function printCm(words: string[], bytes: Uint8Array, at: number, length: 
   if (cm.cmFault(bytes, at, length) !== PASS) return false
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, bytes, at)
-  words.push('CM', NAMES.get(header.attribute) ?? hex(header.attribute))
+  words.push('CM', CM_NAMES.get(header.attribute) ?? hex(header.attribute))
   const body = at + cm.CM_BODY
   if (header.attribute === cm.CM_REQ) {
     printReq(words, bytes, body)

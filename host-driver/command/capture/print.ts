@@ -61,6 +61,17 @@ import {
 import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from '../../../firmware/wire/persist-query.ts'
 import { blankPfeth, readPfeth } from '../../../firmware/wire/prefetch.ts'
 import { blankReth, readReth } from '../../../firmware/wire/reth.ts'
+import {
+  ATTRIBUTE_NAMES,
+  CONDITION_NAMES,
+  HINT_NAMES,
+  METHOD_NAMES,
+  NAK_NAMES,
+  NOTICE_NAMES,
+  nameOfRow,
+  SIZE_STATUS_NAMES,
+  STATUS_NAMES,
+} from './names.ts'
 import { hex, printCm } from './print-cm.ts'
 
 /** One line about a packet that `checkPacket` passed, without the end of line. */
@@ -88,7 +99,7 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
 }
 
 function opcodeNameOf({ row, opcode }: Packet): string {
-  return row === null ? `reserved opcode ${hex(opcode)}` : row.name.replace(/^(Perdure|RC) /, '')
+  return row === null ? `reserved opcode ${hex(opcode)}` : nameOfRow(row)
 }
 
 /** Two unsigned halves as one hex number. */
@@ -108,8 +119,6 @@ function printReth(words: string[], bytes: Uint8Array, at: number): void {
   words.push('va', hex64(reth.vaHigh, reth.vaLow), 'key', hex(reth.rkey), String(reth.length), 'B')
 }
 
-const NAK_NAMES = ['sequence', 'invalid request', 'remote access', 'remote operational']
-
 function printAeth(words: string[], bytes: Uint8Array, at: number): void {
   const aeth = blankAeth()
   readAeth(aeth, bytes, at)
@@ -117,7 +126,7 @@ function printAeth(words: string[], bytes: Uint8Array, at: number): void {
   const value = aeth.syndrome & 31
   if (kind === KIND_ACK) words.push('ACK')
   else if (kind === KIND_RNR) words.push('not ready, timer', String(value))
-  else words.push('NAK', NAK_NAMES[value] ?? hex(aeth.syndrome))
+  else words.push('NAK', NAK_NAMES.get(aeth.syndrome) ?? hex(aeth.syndrome))
   words.push('msn', String(aeth.msn))
 }
 
@@ -136,12 +145,10 @@ function printPweth(words: string[], bytes: Uint8Array, at: number): void {
   }
 }
 
-const CONDITION_NAMES = ['independent', 'in order', 'expect']
-
 function printMember(words: string[], bytes: Uint8Array, at: number, pweth: Pweth): void {
   const { batchId, batchIndex, batchCount, condition } = pweth
   words.push('batch', String(batchId), `${batchIndex + 1}/${batchCount}`)
-  words.push(CONDITION_NAMES[condition] ?? `condition ${condition}`)
+  words.push(CONDITION_NAMES.get(condition) ?? `condition ${condition}`)
   if (condition === CONDITION_EXPECT) {
     const guard = pweth.guarded ? GUARD_EXTENSION_BYTES : 0
     const from = at + PWETH_BYTES + extensionBytes(bytes, at) - guard - EXPECT_EXTENSION_BYTES
@@ -185,18 +192,13 @@ function batchText(paeth: Paeth, bytes: Uint8Array, at: number, length: number):
 }
 
 function statusName(status: number): string {
-  if (status === STATUS_DURABLE) return 'durable'
-  if (status === QUERY_NOT_KNOWN) return 'not known to be durable'
-  const fault = FAULTS.find((row) => row.answer === 'status' && row.code === status)
-  return fault === undefined ? `status ${hex(status)}` : fault.name
+  return STATUS_NAMES.get(status) ?? `status ${hex(status)}`
 }
-
-const KIND_NAMES = ['', 'change', 'current', 'error', 'unavailable', 'reset', 'health']
 
 function printMseth(words: string[], bytes: Uint8Array, at: number): void {
   const mseth = blankMseth()
   readMseth(mseth, bytes, at)
-  words.push(KIND_NAMES[mseth.kind] ?? `kind ${mseth.kind}`, 'key', hex(mseth.rkey))
+  words.push(NOTICE_NAMES.get(mseth.kind) ?? `kind ${mseth.kind}`, 'key', hex(mseth.rkey))
   words.push('sequence', String(mseth.sequence), 'incarnation', String(mseth.incarnation))
   words.push('blocks of', sizeName(mseth.blockSizeLog2), 'entries', String(mseth.entries))
   if (mseth.form === FORM_BITMAP) words.push('from', String(mseth.firstBlock))
@@ -205,13 +207,11 @@ function printMseth(words: string[], bytes: Uint8Array, at: number): void {
   if (mseth.more) words.push('more follows')
 }
 
-const SIZE_STATUS_NAMES = ['granted', 'offered', 'refused']
-
 function printBseth(words: string[], bytes: Uint8Array, bthAt: number, row: OpcodeRow): void {
   const bseth = blankBseth()
   readBseth(bseth, bytes, bthAt + row.bsethAt)
   const answers = row.aethAt !== 0
-  if (answers) words.push(SIZE_STATUS_NAMES[bseth.status] ?? `status ${bseth.status}`)
+  if (answers) words.push(SIZE_STATUS_NAMES.get(bseth.status) ?? `status ${bseth.status}`)
   words.push('blocks of', bseth.blockSizeLog2 === 0 ? 'any size' : sizeName(bseth.blockSizeLog2))
   if (bseth.commit) words.push('in force')
   if (bseth.optIn) words.push('opt in')
@@ -229,12 +229,10 @@ function printCriteria(words: string[], { leastLog2, mostLog2, budgetLog2 }: Bse
   if (budgetLog2 !== 0) words.push('notices at most', `${sizeName(budgetLog2)}/s`)
 }
 
-const HINT_NAMES = ['', 'will need', 'will not need', 'sequential', 'may drop']
-
 function printPfeth(words: string[], bytes: Uint8Array, at: number): void {
   const pfeth = blankPfeth()
   readPfeth(pfeth, bytes, at)
-  words.push(HINT_NAMES[pfeth.op] ?? `operation ${pfeth.op}`)
+  words.push(HINT_NAMES.get(pfeth.op) ?? `operation ${pfeth.op}`)
   if (pfeth.priority !== 0) words.push('priority', String(pfeth.priority))
   if (pfeth.deadlineUs !== 0) words.push('within', String(pfeth.deadlineUs))
   if (pfeth.stride > 1) words.push('stride', String(pfeth.stride))
@@ -286,28 +284,6 @@ function printDeth(words: string[], bytes: Uint8Array, at: number): void {
   readDeth(deth, bytes, at)
   words.push('from', hex(deth.sourceQp))
 }
-
-const METHOD_NAMES = new Map([
-  [management.METHOD_GET, 'GET'],
-  [management.METHOD_SET, 'SET'],
-  [management.METHOD_RESPONSE, 'response'],
-])
-
-const ATTRIBUTE_NAMES = new Map([
-  [management.ATTRIBUTE_STATUS, 'STATUS'],
-  [management.ATTRIBUTE_FORMAT, 'FORMAT'],
-  [management.ATTRIBUTE_PROVISION, 'PROVISION'],
-  [management.ATTRIBUTE_OPEN, 'OPEN'],
-  [management.ATTRIBUTE_REGION, 'REGION'],
-  [management.ATTRIBUTE_CONNECT, 'CONNECT'],
-  [management.ATTRIBUTE_DISCONNECT, 'DISCONNECT'],
-  [management.ATTRIBUTE_REPORT, 'REPORT'],
-  [management.ATTRIBUTE_COUNTERS, 'COUNTERS'],
-  [management.ATTRIBUTE_SCAN, 'SCAN'],
-  [management.ATTRIBUTE_SETTLE, 'SETTLE'],
-  [management.ATTRIBUTE_PUBLISH, 'PUBLISH'],
-  [management.ATTRIBUTE_HANDSHAKE, 'HANDSHAKE'],
-])
 
 function printMad(words: string[], bytes: Uint8Array, packet: Packet): void {
   if (printCm(words, bytes, packet.payloadAt, packet.payloadLength)) return
