@@ -6,6 +6,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Output } from '../base/output.ts'
+import { systemCodeOf } from '../base/system-errors.ts'
 
 const NAME = 'perdure.lua'
 
@@ -15,15 +16,26 @@ export function installDissector(output: Output): void {
   const folder = pluginFolder()
   const file = join(folder, NAME)
   const isNew = !existsSync(file)
-  mkdirSync(folder, { recursive: true })
-  copyFileSync(from, file)
+  put(from, file)
   if (output.json) {
     output.printJson({ dissector: file, installed: isNew ? 'new' : 'replaced' })
     return
   }
   output.print(`${isNew ? 'installed' : 'replaced'}  ${file}`)
-  output.say('Open a capture in Wireshark, or: tshark -r FILE. Filter by perdure.op, for one.')
-  output.say(`A Wireshark that runs takes it with Ctrl-Shift-L. To take it out, delete the file.`)
+  output.say('Open a capture in Wireshark, or say: tshark -r FILE. Filter by perdure.op, say.')
+  output.say('A Wireshark that runs loads it with Ctrl-Shift-L. To take it out, delete that file.')
+}
+
+function put(from: string, file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true })
+    copyFileSync(from, file)
+  } catch (error) {
+    const code = systemCodeOf(error)
+    if (code === null) throw error
+    const advice = `Without it: wireshark -X lua_script:${from}`
+    throw new Error(`${file} cannot be written (${code}). ${advice}`, { cause: error })
+  }
 }
 
 /** The dissector that came with this command: beside it, or in the `dist` of a folder above. */

@@ -99,13 +99,25 @@ local function take_call(note, tvb, packet)
   end
 end
 
--- The client id in our block of private data; nil where there is none.
-local function client_in(tvb, at)
-  local capability = WIRE.headers.capability
-  if tvb(at, 4):uint() ~= WIRE.capability.magic then
+-- Our block in the private data of a message; nil where there is none. An older one has no client.
+local function read_block(tvb, at)
+  local known = WIRE.capability
+  local is_ours = tvb(at, 4):uint() == known.magic and tvb(at + 4, 1):uint() == known.version
+  local words = tvb(at + 5, 1):uint()
+  if not is_ours or words < known.least then
     return nil
   end
-  local client = tostring(read_header(tvb, at, capability).clientHigh)
+  local block = read_header(tvb, at, WIRE.headers.capability)
+  if words < known.words then
+    block.clientHigh = UInt64(0)
+  end
+  return block
+end
+
+-- The client id in it.
+local function client_in(tvb, at)
+  local block = read_block(tvb, at)
+  local client = block and tostring(block.clientHigh) or "0"
   return client ~= "0" and client or nil
 end
 

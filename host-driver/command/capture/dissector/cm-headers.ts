@@ -62,7 +62,7 @@ export const CM_HEADERS: Readonly<Record<string, Header>> = {
     'Capability block',
     blankCapability,
     (into, bytes, at) => {
-      readCapability(into, bytes, at, CAPABILITY_BYTES)
+      readCapability(into, bytes, at, BODY_BYTES)
     },
     CAPABILITY_BYTES,
     {
@@ -106,3 +106,13 @@ function privateAt<Message extends { readonly privateData: Uint8Array }>(
   }
   throw new Error('no byte of the message begins its private data')
 }
+
+/** Words of the shortest block that is one. */
+export const BLOCK_WORDS_MIN: number = Array.from({ length: 256 }, (_, words) => words).findIndex(
+  (words) => {
+    const bytes = new Uint8Array(BODY_BYTES * 4)
+    writeCapability(bytes, 0, blankCapability())
+    bytes[5] = words
+    return readCapability(blankCapability(), bytes, 0, bytes.length)
+  },
+)

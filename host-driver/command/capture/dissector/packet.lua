@@ -110,6 +110,9 @@ local function read_packet(tvb)
   packet.psn = tvb(bth + WIRE.bth.psn, 3):uint()
   packet.pad = math.floor(flags / 16) % 4
   packet.icrc_at = udp + length - WIRE.icrc.bytes
-  local known = packet.row and flags % 16 == 0 and read_headers(tvb, packet)
+  -- The highest bit of a P_Key is that of membership, and does not count.
+  local partition = tvb(bth + WIRE.bth.pkey, 2):uint() % 0x8000
+  local is_ours = flags % 16 == 0 and partition == WIRE.bth.partition % 0x8000
+  local known = packet.row and is_ours and read_headers(tvb, packet)
   return known and packet or nil
 end

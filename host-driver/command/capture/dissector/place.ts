@@ -24,7 +24,8 @@ type Read = Readonly<Record<string, number>>
 
 /** Asks the reader of one header. */
 export class Asked {
-  private readonly read: (bytes: Uint8Array) => Read
+  /** What the reader makes of the header that these bytes begin with. */
+  readonly read: (bytes: Uint8Array) => Read
   private readonly length: number
 
   constructor(read: (bytes: Uint8Array) => Read, length: number) {

@@ -21,7 +21,7 @@ end
 
 -- Where a record goes: its slot, and its region where the capture has told the name of the key.
 local function show_place(branch, tvb, packet, note)
-  local at = packet.bth + 0
+  local at = packet.bth
   for _, link in ipairs(packet.row.chain) do
     if link.name == "reth" then
       at = packet.bth + link.at
@@ -123,10 +123,10 @@ local function show_datagram(tree, tvb, datagram)
   if name then
     local body = at + WIRE.cm.body
     show_header(branch, tvb, body, WIRE.headers[name], read_header(tvb, body, WIRE.headers[name]))
-    local block = body + WIRE.cm[name .. "_private"]
-    if tvb(block, 4):uint() == WIRE.capability.magic then
-      local capability = WIRE.headers.capability
-      show_header(branch, tvb, block, capability, read_header(tvb, block, capability))
+    local at_block = body + WIRE.cm[name .. "_private"]
+    local block = read_block(tvb, at_block)
+    if block then
+      show_header(branch, tvb, at_block, WIRE.headers.capability, block)
     end
   end
 end
@@ -183,11 +183,18 @@ local function show_fate(tree, range, note)
   end
 end
 
+local WHAT = { received = "received", persisted = "durable", refused = "refused" }
+
+local function title_of(request)
+  local operation = request.operation
+  return request.name .. (operation and " op " .. ("%d"):format(operation.number) or "")
+end
+
 -- What an answer says of each request.
 local function show_told(tree, range, note)
   for _, one in ipairs(note.told or {}) do
     local request, what = one.request, one.what
-    local branch = tree:add(perdure, range, request.name .. ": " .. what)
+    local branch = tree:add(perdure, range, title_of(request) .. ": " .. WHAT[what])
     branch:set_generated()
     add(branch, "request_in", range, request.frame):set_generated()
     if what == "persisted" then

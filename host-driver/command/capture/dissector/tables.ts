@@ -48,7 +48,7 @@ import {
   STATUS_NAMES,
 } from '../names.ts'
 import { BODIES, NAME_BYTES } from './bodies.ts'
-import { PRIVATE_AT } from './cm-headers.ts'
+import { BLOCK_WORDS_MIN, PRIVATE_AT } from './cm-headers.ts'
 import type { Header, Shown } from './header.ts'
 import type { Place } from './place.ts'
 
@@ -86,6 +86,8 @@ const CONSTANTS: Table = {
     bytes: bth.BTH_BYTES,
     opcode: bth.BTH_OPCODE,
     flags: bth.BTH_FLAGS,
+    pkey: bth.BTH_PKEY,
+    partition: bth.PKEY_DEFAULT,
     qp: bth.BTH_DEST_QP,
     psn: bth.BTH_PSN,
     congestion: bth.BTH_CONGESTION,
@@ -138,7 +140,7 @@ const CONSTANTS: Table = {
   },
 }
 
-/** A block as it begins: with its magic. */
+/** A block as it begins: with its magic, its version and its length in words. */
 const CAPABILITY = new Uint8Array(CAPABILITY_BYTES)
 writeCapability(CAPABILITY, 0, blankCapability())
 
@@ -263,7 +265,12 @@ export function wireTables(headers: Readonly<Record<string, Header>>): Table {
     cm_names: CM_NAMES,
     status_names: STATUS_NAMES,
     fault_names: FAULT_NAMES,
-    capability: { magic: u32(CAPABILITY, 0) },
+    capability: {
+      magic: u32(CAPABILITY, 0),
+      version: CAPABILITY[4]!,
+      words: CAPABILITY[5]!,
+      least: BLOCK_WORDS_MIN,
+    },
     nak_names: NAK_NAMES,
     headers: Object.fromEntries(names.map((name) => [name, headerTable(headers[name]!)])),
     bodies: { request: bodyTables('request'), answer: bodyTables('answer') },
