@@ -393,6 +393,8 @@ const WORDS: readonly Row[] = [
   ['persist good.img orders text --slot x', 64, "'x'", 'a whole number, 0 or more'],
   ['read good.img orders --engine node --slots 0..9', 64, "'orders'", 'ends at slot 3'],
   ['read good.img orders --engine node --slot 4', 64, "'orders'", 'ends at slot 3'],
+  ['capture', 64, 'name a pcap file', '--install-dissector'],
+  ['capture text --install-dissector', 64, '--install-dissector takes no file', 'leave out text'],
   ['read good.img orders --raw --slot 1', 64, '--slot names a file', 'not with --raw'],
   ['read good.img orders --slots 0 --slot 1', 64, '--slot names a file', '--slots'],
 ]

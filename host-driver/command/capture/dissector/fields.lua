@@ -60,6 +60,7 @@ end
 framenum("request_in", "Request in", frametype.REQUEST)
 framenum("received_in", "Received in", frametype.ACK)
 framenum("persisted_in", "Durable in", frametype.ACK)
+framenum("refused_in", "Refused in", frametype.ACK)
 framenum("repeats", "Repeats what was sent in", frametype.RETRANS_PREV)
 declare("time_to_received", ProtoField.relative_time("perdure.time_to_received", "Time to received"))
 declare("time_to_persisted", ProtoField.relative_time("perdure.time_to_persisted", "Time to durable"))

@@ -177,6 +177,9 @@ local function show_fate(tree, range, note)
     add(tree, "persisted_in", range, persisted.frame):set_generated()
     add_time(tree, "time_to_persisted", range, persisted.at - since)
   end
+  if request.refused then
+    add(tree, "refused_in", range, request.refused.frame):set_generated()
+  end
   local is_due = request.is_persist and request.frame == note.number
   if is_due and note.is_second and not persisted and not request.refused then
     tree:add_proto_expert_info(EXPERTS.never)
