@@ -127,10 +127,12 @@ export const METHOD_NAMES: Names = new Map([
 
 /** Of control calls: every ATTRIBUTE_NAME is NAME. */
 export const ATTRIBUTE_NAMES: Names = new Map(
-  Object.entries(management).flatMap(([name, number]) => {
-    const found = /^ATTRIBUTE_(\w+)$/.exec(name)
-    return found === null ? [] : [[number as number, found[1]!]]
-  }),
+  Object.entries(management)
+    .flatMap(([name, number]): [number, string][] => {
+      const found = /^ATTRIBUTE_(\w+)$/.exec(name)
+      return found === null ? [] : [[number as number, found[1]!]]
+    })
+    .sort(([a], [b]) => a - b),
 )
 
 /** Of faults, by number. */

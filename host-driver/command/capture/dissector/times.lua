@@ -13,7 +13,7 @@ local function times_text(times)
   table.sort(times)
   local most = times[#times]
   local p50, p99 = percentile(times, 50), percentile(times, 99)
-  return ("%12s%12s%12s"):format(microseconds(p50), microseconds(p99), microseconds(most))
+  return ("%14s%12s%12s"):format(microseconds(p50), microseconds(p99), microseconds(most))
 end
 
 -- What the requests of each name came to.
@@ -42,7 +42,7 @@ local function rows_of(requests)
   return rows
 end
 
-local HEAD = ("%-16s%8s%14s%12s%12s%12s%12s%12s%12s%12s"):format(
+local HEAD = ("%-16s%8s%14s%14s%12s%12s%14s%12s%12s%13s"):format(
   "operation", "number", "bytes", "received p50", "p99", "max", "durable p50", "p99", "max",
   "not durable"
 )
@@ -59,7 +59,7 @@ local function print_times()
     local row = rows[name]
     local counts = ("%-16s%8d%14d"):format(name, row.number, row.bytes)
     print(counts .. times_text(row.received) .. times_text(row.persisted)
-      .. ("%12d"):format(row.never))
+      .. ("%13d"):format(row.never))
   end
 end
 
