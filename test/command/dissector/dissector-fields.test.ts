@@ -2,8 +2,8 @@
  * The dissector for Wireshark against the readers of `firmware/wire/`: every field of every header,
  * of drawn frames, of the vectors and of the captures of the repository.
  *
- * Invariant: nothing is compared with itself. A dissector of which each header is moved by a byte is
- * found out, header by header.
+ * Invariant: nothing is compared with itself. A dissector of which each header is moved by a byte
+ * is found out, header by header.
  */
 
 import { readFileSync } from 'node:fs'

@@ -192,7 +192,7 @@ describe.skipIf(!HAS_TSHARK)('the dissector, in tshark (Debian: tshark)', () => 
     expect(receipts(frames, rows)).toBeGreaterThan(0)
   })
 
-  test('shows sessions as what they are: sealed calls, packets with tags, and no guess', async () => {
+  test('shows sessions as they are: sealed calls, packets with tags, and no guess', async () => {
     const local = await openPart({ identity: IDENTITY })
     const frames = tapped(local)
     const options = { seed: 5, key: ADMIN.secret, cardKey: CARD.public, warn: () => {} }

@@ -20,7 +20,7 @@ export interface BodyField {
 /** Bytes of a name. */
 export const NAME_BYTES: number = m.REGION_SLOTS - m.REGION_NAME
 
-export interface Body {
+interface Body {
   /** Who says it. */
   readonly side: 'request' | 'answer'
   readonly attributes: readonly number[]

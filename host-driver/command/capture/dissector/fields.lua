@@ -62,8 +62,12 @@ framenum("received_in", "Received in", frametype.ACK)
 framenum("persisted_in", "Durable in", frametype.ACK)
 framenum("refused_in", "Refused in", frametype.ACK)
 framenum("repeats", "Repeats what was sent in", frametype.RETRANS_PREV)
-declare("time_to_received", ProtoField.relative_time("perdure.time_to_received", "Time to received"))
-declare("time_to_persisted", ProtoField.relative_time("perdure.time_to_persisted", "Time to durable"))
+
+local function time(name, label)
+  declare(name, ProtoField.relative_time("perdure." .. name, label))
+end
+time("time_to_received", "Time to received")
+time("time_to_persisted", "Time to durable")
 
 local all = {}
 for _, field in pairs(FIELDS) do

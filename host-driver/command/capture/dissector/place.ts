@@ -8,7 +8,7 @@
 /** Reads a header at `at` into a record. */
 export type Reader<Header> = (into: Header, bytes: Uint8Array, at: number) => void
 
-/** A run of bits: of the `bytes` bytes at `at`, as one number, `floor(number / divisor) % count`. */
+/** A run of bits: `floor(number / divisor) % count` of the number in the `bytes` bytes at `at`. */
 export interface Place {
   readonly at: number
   readonly bytes: number
@@ -53,12 +53,12 @@ export class Asked {
     return { at, bytes, divisor: 2 ** ((at + bytes) * 8 - end), count: 2 ** bits.length, plus }
   }
 
-  /** The bits that say the field, from the highest on; each must be worth half of the one before. */
+  /** The bits of the field, from the highest on; each must be worth half of the one before. */
   private bitsOf(field: string, preset: Uint8Array): number[] {
     const before = this.read(preset)[field]!
     const worth: { bit: number; by: number }[] = []
     for (let bit = 0; bit < this.length * 8; bit++) {
-      const bytes = preset.slice()
+      const bytes = Uint8Array.from(preset)
       set(bytes, bit)
       const by = this.read(bytes)[field]! - before
       if (by !== 0) worth.push({ bit, by })
