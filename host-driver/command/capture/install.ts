@@ -22,7 +22,7 @@ export function installDissector(output: Output): void {
     return
   }
   output.print(`${isNew ? 'installed' : 'replaced'}  ${file}`)
-  output.say('Open a capture in Wireshark, or say: tshark -r FILE. Filter by perdure.op, say.')
+  output.say("Open a capture in Wireshark, or say: tshark -r FILE -Y 'perdure.op == 7'")
   output.say('A Wireshark that runs loads it with Ctrl-Shift-L. To take it out, delete that file.')
 }
 
