@@ -93,7 +93,7 @@ describe.skipIf(!HAS_TSHARK)('the dissector, in tshark (Debian: tshark)', () => 
     expect(found.seen.get('opcode')!.size).toBeGreaterThan(0)
   })
 
-  /** Those of the headers whose fields are found wrong where these headers, and no others, moved. */
+  /** Those of the headers whose own fields are wrong where these headers, and no others, moved. */
   function foundOut(names: readonly string[]): string[] {
     const moved = names.map((name) => [name, shifted(HEADERS[name]!)] as const)
     const other = new Tshark()
