@@ -43,6 +43,22 @@ const INTEROP = {
 }
 const OF_EVIDENCE = /VIOLATION|--replay|asked|seed/
 
+/** Node beside the oldest that is supported, which plays all the rest: the newest of each line. */
+const OTHER_NODES = ['22.23.5', '24.22.3', '26.12.1']
+/** What a Node of another version could break: all that runs in the user's own. */
+const OF_NODE = ['test/driver', 'test/command', 'test/boards/emulator', 'test/boards/flash']
+/** Of it the driver, the command, the emulator and the package, each in some seconds. */
+const OF_NODE_SHORT = [
+  'test/driver/records/driver.test.ts',
+  'test/command/cli.test.ts',
+  'test/boards/emulator/run/engines.test.ts',
+  'test/product/package-alone.test.ts',
+]
+const otherNode = (version, ...tests) => ({
+  name: `node-${version.split('.')[0]}`,
+  command: ['bash', '.ci/other-node', version, ...tests],
+})
+
 /** The seed with which the short evidence reaches what it is asked. */
 const CUT = ['--cut', '--seed', '20266']
 /** The suite has a test of the stage of failures; the others say how large the product is. */
@@ -58,6 +74,7 @@ const GATE = [
     ],
     [
       CHECK,
+      otherNode(OTHER_NODES.at(-1), ...OF_NODE_SHORT),
       // A gate that does not see that a fence is left out sees nothing.
       { name: 'canary', command: npm('evidence', '--replay', 'mutants', 'f1-dropped') },
       {
@@ -87,6 +104,7 @@ const THOROUGH = [
     [CHECK, board('board'), board('board-sanitize', '--sanitize')],
   ],
   [[{ name: 'suite', command: npm('test:thorough') }]],
+  [OTHER_NODES.map((version) => otherNode(version, ...OF_NODE))],
   // The kills and the clients wait for other machines half of the time.
   [
     [
