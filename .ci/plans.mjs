@@ -8,10 +8,10 @@
  * it depends on how fast the machine is; what cannot be downloaded is not run, and not red.
  */
 
-/** Debian packages: of the captures, the native runtime, the raw link, the Linux clients. */
+/** Debian packages: of captures, native runtime, raw link, Linux clients, completion. */
 const PACKAGES = [
   ...['tshark', 'gcc', 'libc6-dev', 'libsodium-dev', 'libbrotli-dev', 'cppcheck', 'xz-utils'],
-  ...['zstd', 'iproute2', 'qemu-system-x86'],
+  ...['zstd', 'iproute2', 'qemu-system-x86', 'zsh', 'fish'],
 ]
 /** Beside these, of the arm64 virtual machine. */
 const PACKAGES_OF_ARM64 = [

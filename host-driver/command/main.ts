@@ -12,6 +12,7 @@ import { exitCodeOf, MEANINGS, OK, USAGE } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
 import { addCapture } from './capture/capture.ts'
 import { addCheck } from './check.ts'
+import { addCompletion } from './completion/completion.ts'
 import { addDemo } from './demo.ts'
 import { addEmulate } from './emulate/emulate.ts'
 import { addConsole } from './flash/console.ts'
@@ -41,6 +42,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addCheck,
   addKey,
   addPeers,
+  addCompletion,
 ]
 
 function exitCodes(): string {

@@ -394,6 +394,7 @@ const WORDS: readonly Row[] = [
   ['read good.img orders --engine node --slots 0..9', 64, "'orders'", 'ends at slot 3'],
   ['read good.img orders --engine node --slot 4', 64, "'orders'", 'ends at slot 3'],
   ['capture', 64, 'name a pcap file', '--install-dissector'],
+  ['completion csh', 64, "'csh' is invalid", 'bash, zsh, fish'],
   ['capture text --install-dissector', 64, '--install-dissector takes no file', 'leave out text'],
   ['read good.img orders --raw --slot 1', 64, '--slot names a file', 'not with --raw'],
   ['read good.img orders --slots 0 --slot 1', 64, '--slot names a file', '--slots'],
