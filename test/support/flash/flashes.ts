@@ -152,7 +152,7 @@ export const isGone = (error: unknown): boolean => {
   return error instanceof PerdureError && error.code === 'PERDURE_UNREACHABLE'
 }
 
-/** Plays so many flashes; the card has the region of LOAD, and is not confirmed to be anything. */
+/** Plays so many flashes; the card has the region of LOAD, and runs whatever it runs. */
 export async function playFlashes(card: FlashedCard, count: number, seed: number): Promise<void> {
   const { files, versions } = card
   const random = new Random(seed)
@@ -162,9 +162,12 @@ export async function playFlashes(card: FlashedCard, count: number, seed: number
   await dpu.provisionBytes({ name, length: 64, writePersist: true })
   const bytes = await dpu.openBytes(name)
   const load = new Load(region, bytes)
+  const runs = await withCard(card, -1, async (target) => versionIn(await target.list()))
+  const first = runs === undefined ? 0 : versions.indexOf(runs) + 1
   for (let turn = 0; turn < count; turn++) {
-    const [file, version] = [files[turn % 3]!, versions[turn % 3]!]
-    const before = versions[(turn + 2) % 3]!
+    const next = (first + turn) % 3
+    const [file, version] = [files[next]!, versions[next]!]
+    const before = versions[(next + 2) % 3]!
     const cutAt = random.below(REQUESTS)
     const seen = `seed ${seed}, turn ${turn}, cut at request ${cutAt}`
     await withCard(card, cutAt, (target) =>
