@@ -99,6 +99,12 @@ export class Output {
     this.progressLength = line.length
   }
 
+  /** What has happened, for programs or for people. */
+  tell(json: object, text: string): void {
+    if (this.json) this.printJson(json)
+    else this.say(text)
+  }
+
   /**
    * An error, on stderr: for people, or with --json as an object. What another program has said may
    * have several lines.

@@ -11,7 +11,6 @@ import { createHash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import {
   type CardPort,
-  type CutReport,
   EmulatedDpu,
   type Engine,
   EthernetSwitch,
@@ -29,7 +28,6 @@ import {
   type Tunnel,
 } from '../../../boards/emulator/index.ts'
 import { cardAt } from '../../base/addresses.ts'
-import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import type { MemoryPiece } from '../../base/pieces.ts'
 import type { Wire } from '../../base/wire.ts'
 import { connect } from '../../connect.ts'
@@ -58,7 +56,8 @@ import {
 import { Faults } from './faults.ts'
 import { HostInside } from './host-inside.ts'
 import { NetworkCable } from './network-cable.ts'
-import { type Order, orderHelp, orderOf, type Party, readConsole } from './orders.ts'
+import type { Order } from './orders.ts'
+import { Switchboard } from './switchboard.ts'
 import { Trace } from './trace.ts'
 
 export interface EmulationOptions {
@@ -138,6 +137,7 @@ export class Emulation {
   private capture: PcapWriter | null = null
   private readonly trace: Trace | null
   private readonly faults: Faults
+  private readonly switchboard: Switchboard
   /** Whether it has come to serve: what this start has made stays from then on. */
   private serves = false
   /** What could not be written before it served, and what is to be said then. */
@@ -145,8 +145,6 @@ export class Emulation {
   private readonly warnings: string[] = []
   private powerOns = 0
   private fail: (error: Error) => void = () => {}
-  /** What was ordered last is done, and everything before it. */
-  private obeyed: Promise<void> = Promise.resolve()
 
   constructor(output: Output, nvdimm: Nvdimm, clock: RealClock, options: EmulationOptions) {
     const { seed, engine, loss, duplication, reordering, corruption, strictIcrc = false } = options
@@ -179,10 +177,11 @@ export class Emulation {
       facts: { ...addresses, strictIcrc },
       ...(options.identity === null ? {} : { peers: options.identity.peers }),
       transmit: (frame) => this.link.send('b', frame),
-      onPowerCut: (report) => this.wasCut(report),
+      onPowerCut: (report) => this.switchboard.wasCut(report),
       onStopped: (error) => this.stoppedBy(error),
     })
     this.faults = new Faults(this.card, nvdimm, () => this.connected((dpu) => dpu.regions()))
+    this.switchboard = this.openSwitchboard()
     try {
       this.flash = this.openFlash()
     } catch (error) {
@@ -208,8 +207,8 @@ export class Emulation {
       await this.open()
       await this.start((dpu) => this.serve(dpu))
       const { order = [], console = false } = this.options
-      for (const one of order) this.obey(one)
-      if (this.inside !== null || console) endConsole = this.listen()
+      for (const one of order) this.switchboard.obey(one)
+      if (this.inside !== null || console) endConsole = this.switchboard.listen()
       await stopped
       this.output.say('stopping')
     } catch (error) {
@@ -268,7 +267,10 @@ export class Emulation {
 
   private endTrial(why: string): void {
     this.flash?.ended(why)
-    this.tell({ reverted: why }, `the firmware on trial failed, and the card goes back: ${why}`)
+    this.output.tell(
+      { reverted: why },
+      `the firmware on trial failed, and the card goes back: ${why}`,
+    )
   }
 
   /** What the firmware has stopped by: of one on trial that is its end, and of others ours. */
@@ -284,13 +286,25 @@ export class Emulation {
 
   /** Ends what runs between two bursts, and starts by the slots. */
   private restart(): void {
-    this.obeyed = this.obeyed
-      .then(async () => {
-        this.faults.takePlan()
-        if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
-        await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
-      })
-      .catch((error: Error) => this.fail(error))
+    this.switchboard.behind(async () => {
+      this.faults.takePlan()
+      if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+      await this.startAndTell().catch((error: Error) => this.fail(error))
+    })
+  }
+
+  private openSwitchboard(): Switchboard {
+    const { card, inside, faults } = this
+    return new Switchboard(this.output, {
+      ...{ card, inside, faults },
+      startCard: () => this.startAndTell(),
+      prepare: () => this.setUp(async () => {}),
+      fail: (error) => this.fail(error),
+    })
+  }
+
+  private async startAndTell(): Promise<void> {
+    await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
   }
 
   private openFlash(): FlashTarget | null {
@@ -345,7 +359,7 @@ export class Emulation {
   private async plugIn(path: string): Promise<void> {
     const { network } = this
     const tell = (json: object, text: string): void => {
-      if (this.serves) this.tell(json, text)
+      if (this.serves) this.output.tell(json, text)
       else this.warnings.push(text)
     }
     this.cable = new NetworkCable({
@@ -553,7 +567,7 @@ export class Emulation {
       output.say(`  memory '${name}': ${bytesText(bytes)}, room for ${bytesText(mapped)}`)
     }
     const { inside } = this
-    if (inside?.persistent != null) this.sayHostOn(inside)
+    if (inside?.persistent != null) this.switchboard.sayHostOn(inside)
     if (serving) sayReport(part, report, regions, (line, look) => output.say(line, look))
     for (const address of addresses) output.print(address)
   }
@@ -573,122 +587,14 @@ export class Emulation {
       process.once('SIGTERM', () => resolve())
       // Windows has no such signal, and Node refuses to listen to it there.
       if (process.platform === 'win32') return
-      process.on('SIGUSR2', () => this.obey({ kind: 'power', party: 'card', to: 'reset' }))
-    })
-  }
-
-  /** Obeys the lines of the console; returns what ends that. */
-  private listen(): () => void {
-    this.output.say("console: 'help' says what may be ordered")
-    return readConsole((line) => {
-      try {
-        this.obey(orderOf(line))
-      } catch (error) {
-        this.output.fail(error)
-      }
-    })
-  }
-
-  /** One order behind the other; what the card refuses is said, and the next one is obeyed. */
-  private obey(order: Order): void {
-    this.obeyed = this.obeyed
-      .then(() => this.carryOut(order))
-      .catch((error: Error) => {
-        if (error instanceof PerdureError) this.output.fail(error)
-        else this.fail(error)
+      process.on('SIGUSR2', () => {
+        this.switchboard.obey({ kind: 'power', party: 'card', to: 'reset' })
       })
-  }
-
-  private async carryOut(order: Order): Promise<void> {
-    switch (order.kind) {
-      case 'help':
-        for (const line of orderHelp()) this.output.say(line)
-        return
-      case 'power':
-        await this.switchPower(order.party, order.to)
-        return
-      case 'ddio':
-        this.hostWithMemory().ddio = order.on
-        this.tell(
-          { hostNext: { ddio: order.on } },
-          `host: DDIO ${order.on ? 'on' : 'off'} from its next start on`,
-        )
-        return
-      case 'lose':
-        this.hostWithMemory().loseNextWrite()
-        this.tell({ hostLoses: 1 }, 'host: the next write into its memory gets lost on its way')
-        return
-      default: {
-        const text = await this.faults.carryOut(order)
-        this.tell({ fault: order, text }, text)
-      }
-    }
-  }
-
-  private hostWithMemory(): HostInside {
-    const { inside } = this
-    if (inside?.persistent != null) return inside
-    throw new ArgumentError('there is no host inside with persistent memory: --persistent')
-  }
-
-  private async switchPower(party: Party, to: 'off' | 'on' | 'reset'): Promise<void> {
-    if (party !== 'card' && this.inside === null) {
-      throw new ArgumentError('there is no host inside: --persistent or --memory')
-    }
-    if (to !== 'on') this.switchOff(party)
-    if (to !== 'off') await this.switchOn(party)
-  }
-
-  /** The power went: at a chosen place, or as it was ordered, which tells by itself. */
-  private wasCut(powerCut: CutReport): void {
-    if (!this.faults.takePlan()) return
-    const { chunks, chunksKept } = powerCut
-    const kept = `${chunks} words of 8 bytes were pending, and ${chunksKept} of them are kept`
-    this.tell({ powerCut }, `power cut: ${kept}; 'card on' gives it back`)
-  }
-
-  /** What has happened, for programs or for people. */
-  private tell(json: object, text: string): void {
-    if (this.output.json) this.output.printJson(json)
-    else this.output.say(text)
-  }
-
-  /** Takes the power away, of both in the same instant: nothing that was pending survives. */
-  private switchOff(party: Party): void {
-    const { card, inside } = this
-    if (party !== 'card' && inside?.isOn === true) {
-      const hostCut = inside.powerOff()
-      this.tell({ hostCut }, `host off: ${lostText(hostCut)}`)
-    }
-    if (party !== 'host' && card.isOn) {
-      this.faults.takePlan()
-      const powerCut = card.powerCut({ strategy: 'none' }, true)
-      this.tell({ powerCut }, `power cut: ${lostText(powerCut)}`)
-    }
-  }
-
-  /** Gives power, to the host first; when both have it the host takes its card into use. */
-  private async switchOn(party: Party): Promise<void> {
-    const { card, inside } = this
-    const hostComes = party !== 'card' && inside?.isOn === false
-    const cardComes = party !== 'host' && !card.isOn
-    if (hostComes) inside.powerOn()
-    if (cardComes) await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
-    else if (hostComes && card.isOn) {
-      await inside.open()
-      await this.setUp(async () => {})
-    }
-    if (hostComes) this.sayHostOn(inside)
-  }
-
-  private sayHostOn({ ddio, placement, persistent }: HostInside): void {
-    const how = `DDIO ${ddio ? 'on' : 'off'}, placement ${placement ?? 'not proven'}`
-    const text = persistent === null ? 'host on' : `host on: ${how}`
-    this.tell({ hostOn: { ddio, placement } }, text)
+    })
   }
 
   private sayCardOn(part: PartStatus): void {
-    this.tell({ powerOn: part }, `power on: ${part.state}, incarnation ${part.incarnation}`)
+    this.output.tell({ powerOn: part }, `power on: ${part.state}, incarnation ${part.incarnation}`)
   }
 }
 
@@ -712,10 +618,6 @@ class TrialEnded extends Error {}
 function numbersOf(fields: object): Record<string, number> {
   const numbers = Object.entries(fields).filter(([, value]) => typeof value === 'number')
   return Object.fromEntries(numbers) as Record<string, number>
-}
-
-function lostText(cut: CutReport | null): string {
-  return `${cut?.chunks ?? 0} words of 8 bytes were pending and are lost`
 }
 
 /** Memory that a host shares with the card, unless it is said. */
