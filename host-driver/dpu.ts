@@ -10,7 +10,7 @@ import type { Depths } from '../firmware/wire/capability.ts'
 import { copyOf } from './base/bytes.ts'
 import { sleep, waitAtMost } from './base/clock.ts'
 import { ArgumentError, PerdureError, RefusedError } from './base/errors.ts'
-import { WAIT_KINDS, type WaitOptions, within } from './base/give-up.ts'
+import { type Caller, WAIT_KINDS, type WaitOptions, within } from './base/give-up.ts'
 import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
 import { BytesRegion } from './bytes/bytes-region.ts'
 import {
@@ -149,8 +149,7 @@ export class Dpu {
   /** Makes a region, or opens it where one of that name and shape is there. */
   async provision(request: RegionRequest, options: WaitOptions = {}): Promise<Region> {
     return await this.ask('provision', options, async (management) => {
-      const info = await management.provision(request, this.domain)
-      return new Region(this.connection, await this.use(info))
+      return await this.recordsOf(await management.provision(request, this.domain))
     })
   }
 
@@ -175,9 +174,12 @@ export class Dpu {
   /** Opens the region of that name. */
   async openRegion(name: string, options: WaitOptions = {}): Promise<Region> {
     return await this.ask('open', options, async (management) => {
-      const info = await management.open(name, this.domain)
-      return new Region(this.connection, await this.use(info))
+      return await this.recordsOf(await management.open(name, this.domain))
     })
+  }
+
+  private async recordsOf(asked: RegionInfo): Promise<Region> {
+    return new Region(this.connection, await this.use(asked))
   }
 
   /** Opens the region of that name that has plain bytes, or is memory of the DPU's host. */
@@ -427,9 +429,9 @@ export class Dpu {
    * that can be read is never given up: PERDURE_ARGUMENT.
    */
   async discard(name: string, record: number, options: WaitOptions = {}): Promise<RegionInfo> {
-    return await this.ask('discard', options, async (management) => {
-      const region = await this.openRegion(name)
-      if (!(await isLost(region, record))) {
+    return await this.ask('discard', options, async (management, caller) => {
+      const region = await this.recordsOf(await management.open(name, this.domain))
+      if (!(await isLost(region.readFor(caller, record)))) {
         throw new ArgumentError(`record ${record} of '${name}' is not lost`)
       }
       return await management.discard(region.info.id, record)
@@ -504,7 +506,7 @@ export class Dpu {
   private ask<T>(
     what: string,
     options: WaitOptions,
-    ask: (management: Management) => Promise<T>,
+    ask: (management: Management, caller: Caller) => Promise<T>,
   ): Promise<T> {
     this.check()
     checkFields(what, options, WAIT_KINDS)
@@ -513,7 +515,7 @@ export class Dpu {
       way,
       () => what,
       options,
-      (caller) => ask(management.for(caller)),
+      (caller) => ask(management.for(caller), caller),
     )
   }
 

@@ -21,6 +21,7 @@ import {
   TransportError,
   unmadeError,
 } from '../base/errors.ts'
+import type { Caller } from '../base/give-up.ts'
 import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
 import type { WatchPort } from '../status/watch.ts'
@@ -51,6 +52,8 @@ interface PendingRead {
   readonly region: OpenRegion
   readonly slot: number
   readonly view: number
+  /** Once that is over, the READ is not sent. */
+  readonly caller: Caller
   readonly resolve: (image: Uint8Array) => void
   readonly reject: (error: Error) => void
 }
@@ -196,11 +199,15 @@ export class Connection implements WatchPort, Broken {
     this.enqueue(chain)
   }
 
-  /** Reads the image of a slot. Survives reconnections. */
-  read(region: OpenRegion, slot: number, view: number): Promise<Uint8Array> {
-    return new Promise((resolve, reject) => {
-      this.enqueue({ region, slot, view, resolve, reject })
+  /** Reads the image of a slot, unless the caller has given up. Survives reconnections. */
+  async read(region: OpenRegion, slot: number, view: number, caller: Caller): Promise<Uint8Array> {
+    caller.check()
+    let forget = (): void => {}
+    const image = new Promise<Uint8Array>((resolve, reject) => {
+      forget = caller.onGivenUp(reject)
+      this.enqueue({ region, slot, view, caller, resolve, reject })
     })
+    return await image.finally(forget)
   }
 
   /** The verbs of the way, in the name of this client; they end with the connection. */
@@ -585,8 +592,8 @@ function isBatch(request: Waiting): request is PendingBatch {
 }
 
 function isSettled(request: Waiting): boolean {
-  if (isChain(request)) return request.caller?.hasGivenUp === true
-  return (isWrite(request) || isBatch(request)) && request.settled
+  if (isWrite(request) || isBatch(request)) return request.settled
+  return request.caller?.hasGivenUp === true
 }
 
 /** The DPU said no; or that nobody knows, which is no refusal. */

@@ -7,7 +7,7 @@
 
 import { sleep } from '../base/clock.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from '../base/errors.ts'
-import { giveUpWhen, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
+import { type Caller, giveUpWhen, WAIT_KINDS, type WaitOptions, within } from '../base/give-up.ts'
 import {
   check,
   checkBytes,
@@ -290,7 +290,7 @@ export class Region {
     this.checkSlot(slot)
     checkFields('options of a read', options, WAIT_KINDS)
     const what = (): string => `read record ${slot} of '${this.name}'`
-    return await within(this.connection.way, what, options, () => this.readSettled(slot))
+    return await within(this.connection.way, what, options, (caller) => this.readFor(caller, slot))
   }
 
   /**
@@ -311,13 +311,16 @@ export class Region {
     return recordsOf((slot) => this.read(slot, wait), from, from + count, options)
   }
 
-  private async readSettled(slot: number): Promise<ReadRecord> {
+  /** As `read`, for somebody who may give up; not to be called by users. */
+  async readFor(caller: Caller, slot: number): Promise<ReadRecord> {
+    this.checkOpen()
+    this.checkSlot(slot)
     const { stride } = this.open.info
     // What need not wait leaves within the call: a write that is asked for next stays behind it.
     const wait = this.watched?.pause(slot * stride, stride) ?? null
     if (wait !== null) await wait
     for (let attempt = 1; ; attempt++) {
-      const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED)
+      const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED, caller)
       const { record, why } = readSlotImage(bytes, this.open.info, slot)
       if (record !== null) return asRead(record)
       if (why === 'empty') throw new RecordLost(this.name, slot)
@@ -337,12 +340,12 @@ export class Region {
     this.checkSlot(slot)
     checkFields('options of a read', options, WAIT_KINDS)
     const what = (): string => `read the copies of record ${slot} of '${this.name}'`
-    return await within(this.connection.way, what, options, () => this.readAll(slot))
+    return await within(this.connection.way, what, options, (caller) => this.readAll(slot, caller))
   }
 
-  private async readAll(slot: number): Promise<CopiesRead> {
+  private async readAll(slot: number, caller: Caller): Promise<CopiesRead> {
     for (let attempts = 1; ; attempts++) {
-      const copies = await this.readImages(slot)
+      const copies = await this.readImages(slot, caller)
       const chosen = chooseCopy(copies)
       const record = copies[chosen]?.record ?? null
       const settled =
@@ -505,10 +508,10 @@ export class Region {
     return Promise.resolve()
   }
 
-  private async readImages(slot: number): Promise<SlotImage[]> {
+  private async readImages(slot: number, caller: Caller): Promise<SlotImage[]> {
     const reads: Promise<Uint8Array>[] = []
     for (let copy = 0; copy < this.copies; copy++) {
-      reads.push(this.connection.read(this.open, slot, VIEW_FIRST_COPY + copy))
+      reads.push(this.connection.read(this.open, slot, VIEW_FIRST_COPY + copy, caller))
     }
     const images = await Promise.all(reads)
     return images.map((image) => readSlotImage(image, this.open.info, slot))

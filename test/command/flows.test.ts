@@ -3,7 +3,7 @@
  * messages that they show, one by one.
  *
  * Only what is drawn or repeated is passed over: queue pairs, PSNs and keys go by the order in
- * which they come; what a slow machine made a client say again counts once.
+ * which they come; what a slow machine made a client say again, or ask about, counts once or not.
  */
 
 import { type ChildProcess, spawnSync } from 'node:child_process'
@@ -90,11 +90,15 @@ function tableOf(section: string, head: string): Message[] {
 
 const HEAD = '| between | message |'
 
-/** Each message of the client and to it once. */
+/** What a client asks whose answer is late, and what it hears. */
+const LATE = /^PERSIST_QUERY |^PERSIST_ACK .*\banswers a query\b/
+
+/** Each message of the client and to it once, without what it asks because it has waited. */
 function once(messages: readonly Message[]): Message[] {
   const known = new Set<string>()
   return messages.filter(({ between, text }) => {
     if (!between.includes('client')) return true
+    if (LATE.test(text)) return false
     const same = text.replace(' repetition', '').replace(/ timer \d+/, '')
     if (known.has(same)) return false
     known.add(same)

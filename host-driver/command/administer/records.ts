@@ -68,7 +68,7 @@ async function discard(
   await withTarget(target, { writes: !dryRun, engine }, async ({ dpu }) => {
     // All of them are looked at before one is given up.
     for (const { region, record } of records) {
-      if (await isLost(await openRecords(dpu, region), record)) continue
+      if (await isLost((await openRecords(dpu, region)).read(record))) continue
       throw new ArgumentError(`record ${record} of '${region}' is not lost: nothing was changed`)
     }
     const all = records.map(({ region, record }) => `${region}:${record}`).join(' ')

@@ -17,10 +17,10 @@ function quotedForFish(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
-/** The commands that stand behind another one, as `case` has them. */
-function pathsBelow(tree: CommandWords): string {
+/** The commands that stand behind another one, quoted. */
+function pathsBelow(tree: CommandWords): string[] {
   const paths = everyCommand(tree).filter(({ path }) => path !== tree.path)
-  return paths.map(({ path }) => quoted(path)).join('|')
+  return paths.map(({ path }) => quoted(path))
 }
 
 /** Each option that takes a value, by the command that it is of. */
@@ -56,7 +56,7 @@ _perdure() {
   local at=${tree.name} word words options
   local current=\${COMP_WORDS[COMP_CWORD]}
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$at $word" in ${pathsBelow(tree)}) at="$at $word" ;; esac
+    case "$at $word" in ${pathsBelow(tree).join('|')}) at="$at $word" ;; esac
   done
   COMPREPLY=()
   case "$at \${COMP_WORDS[COMP_CWORD-1]}" in
@@ -94,7 +94,7 @@ _perdure() {
   local at=${tree.name} word
   local -a words_here options_here
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$at $word" in ${pathsBelow(tree)}) at="$at $word" ;; esac
+    case "$at $word" in ${pathsBelow(tree).join('|')}) at="$at $word" ;; esac
   done
   case "$at \${words[CURRENT-1]}" in
     ${freeValues(tree)}) _files; return ;;
@@ -129,7 +129,7 @@ function __perdure_at
   set -l at ${tree.name}
   for word in (commandline -opc)[2..-1]
     switch "$at $word"
-      case ${pathsBelow(tree).replaceAll('|', ' ')}
+      case ${pathsBelow(tree).join(' ')}
         set at "$at $word"
     end
   end

@@ -5,6 +5,7 @@
 
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { RC_READ_REQUEST } from '../../../firmware/wire/opcode.ts'
 import {
   type BytesRegion,
   connect,
@@ -14,6 +15,7 @@ import {
   dualWrite,
   EffectUnknown,
   RecordLost,
+  type Region,
   type WaitOptions,
 } from '../../../host-driver/index.ts'
 import type { LocalDpu } from '../../../host-driver/local.ts'
@@ -46,6 +48,9 @@ const key = new Uint8Array(16).fill(9)
 function places(log: BytesRegion): { memory: BytesRegion; offset: number }[] {
   return [32_768, 40_960].map((offset) => ({ memory: log, offset }))
 }
+
+/** Where a frame has its opcode. */
+const BTH_OPCODE_AT = 42
 
 type Row = readonly [string, (bench: Bench, wait: WaitOptions) => Promise<unknown>]
 
@@ -147,18 +152,41 @@ describe('a call that is sent and not answered', () => {
 describe('a request that is given up before it was sent', () => {
   test.each([
     ['a deadline', { deadlineMs: 5 }, 'PERDURE_DEADLINE'],
-    ['a signal', { signal: AbortSignal.timeout(5) }, 'PERDURE_ABORTED'],
+    ['a signal', {}, 'PERDURE_ABORTED'],
   ] as const)('by %s never is', async (_, wait, code) => {
     const { local, dpu, log } = await bench()
     await log.write(0, bytes(7))
     // Without a connection it waits for the next one.
     local.link.script = () => ({ drop: true })
     const reconnecting = dpu.reconnect().catch(() => {})
-    const error = await failure(log.write(0, bytes(8), wait))
-    expect(error.code).toBe(code)
+    const control = new AbortController()
+    const writing = failure(log.write(0, bytes(8), { signal: control.signal, ...wait }))
+    if (code === 'PERDURE_ABORTED') control.abort()
+    expect((await writing).code).toBe(code)
     local.link.script = undefined
     await reconnecting
     expect(await log.read(0, 8)).toEqual(bytes(7))
+  })
+
+  test.each([
+    ['read', (region: Region, wait: WaitOptions) => region.read(3, wait)],
+    ['readCopies', (region: Region, wait: WaitOptions) => region.readCopies(3, wait)],
+  ] as const)('%s of a record likewise', async (_, call) => {
+    const { local, dpu } = await bench()
+    const region = await dpu.openRegion('orders')
+    await region.persist(3, bytes(3)).persisted
+    local.link.script = () => ({ drop: true })
+    const reconnecting = dpu.reconnect().catch(() => {})
+    const error = await failure(call(region, { deadlineMs: 5 }))
+    expect(error.code).toBe('PERDURE_DEADLINE')
+    let reads = 0
+    local.link.script = (frame, from) => {
+      if (from === 'a' && frame[BTH_OPCODE_AT] === RC_READ_REQUEST) reads++
+      return undefined
+    }
+    await reconnecting
+    expect((await region.read(3)).data).toEqual(bytes(3))
+    expect(reads).toBe(1)
   })
 
   test('at a port of RDMA-CM that has no room for it, likewise', async () => {
