@@ -53,7 +53,7 @@ const NOT_CALLED = new RegExp(
     String.raw`^(Inbox\.(deliver|close)|FlushAgent\.begin|ResidencyStatus\.isReadyAt)$`,
     String.raw`^(OnDemandRegion\.(register|told)|(Remote|Bytes).*\.writingOwn)$`,
     String.raw`^PcieDevice\.(setTimer|destroyCq|deregMr)$`,
-    String.raw`^(Region\.batchGround|BytesRegion\.memberGround)$`,
+    String.raw`^(Region\.(batchGround|readFor)|BytesRegion\.memberGround)$`,
     '^new (PcieDevice|PcieAgentQueues)$',
   ].join('|'),
 )
