@@ -4,13 +4,13 @@
  */
 
 import { createHash } from 'node:crypto'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { RESPONDER_RESOURCES } from '../../../firmware/board/limits.ts'
 import { Output } from '../../../host-driver/command/base/output.ts'
-import { withContent } from '../../../host-driver/command/file/content.ts'
+import type { Content } from '../../../host-driver/command/file/content.ts'
 import { Persisting } from '../../../host-driver/command/file/persisting.ts'
 import { Reading } from '../../../host-driver/command/file/reading.ts'
 import { goingOn } from '../../../host-driver/command/file/stopped.ts'
@@ -30,6 +30,14 @@ const CAPACITY = 64
 const IN_FLIGHT = 32
 const READS = RESPONDER_RESOURCES
 const BURST = 64
+
+/** In memory: while a file is read the clock of the card would run on. */
+const contentOf = (bytes: Uint8Array): Content => ({
+  bytes: bytes.length,
+  async *pieces(each) {
+    for (let at = 0; at < bytes.length; at += each) yield bytes.subarray(at, at + each)
+  },
+})
 
 /** Turns that the link could have made meanwhile. */
 async function turns({ clock }: LocalDpu, work: () => Promise<void>): Promise<number> {
@@ -59,20 +67,13 @@ test.each([
     const dpu = await connect(local.wire, { seed: 3, persistTimeoutMs: 1000 })
     await dpu.format()
     const region = await dpu.provision({ name: 'file', slots: RECORDS + 1, capacity: CAPACITY })
-    const [from, to] = [join(folder, `from-${batch}`), join(folder, `to-${batch}`)]
+    const to = join(folder, `file-${batch}`)
     const bytes = Buffer.alloc(RECORDS * CAPACITY, createHash('sha256').update('file').digest())
-    writeFileSync(from, bytes)
     local.link.script = () => ({ delayUs: DELAY_US })
 
     const out = await turns(local, async () => {
       const options = { slot: 0, form: 'replicated', goOn, ...(batch && { batch }) } as const
-      await withContent(
-        from,
-        () => {},
-        async (content) => {
-          await new Persisting(region, content, options, new Output(false)).run()
-        },
-      )
+      await new Persisting(region, contentOf(bytes), options, new Output(false)).run()
     })
     const back = await turns(local, () => readInto(to, region))
 
