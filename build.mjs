@@ -24,6 +24,7 @@
  *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for
  *                 boards that are compiled
  *   types/        declarations, made by `build` only
+ *   manual/       pages for `man`, made by `build` only
  */
 
 import { spawn, spawnSync } from 'node:child_process'
@@ -216,6 +217,14 @@ async function build() {
   sweep(node)
 }
 
+/** Puts the manual of the command into dist; resolves to an exit code. */
+async function placeManual() {
+  place(await bundleForNode({ manual: 'host-driver/command/manual/main.ts' }))
+  const folder = join(DIST, 'manual')
+  rmSync(folder, { recursive: true, force: true })
+  return run(join(DIST, 'manual.js'), [ROOT, folder])
+}
+
 /** Runs a program of this repository to its end; resolves to its exit code. */
 function run(file, args, stdio = 'inherit') {
   // An interrupt reaches the program as well, and it is the program that decides what follows.
@@ -345,7 +354,8 @@ const COMMANDS = {
   async build() {
     await build()
     rmSync(join(DIST, 'types'), { recursive: true, force: true })
-    return run(command('typescript', 'tsc'), ['-p', join(ROOT, 'tsconfig.types.json')])
+    const code = await run(command('typescript', 'tsc'), ['-p', join(ROOT, 'tsconfig.types.json')])
+    return code || placeManual()
   },
   async bench(args) {
     await build()

@@ -6,70 +6,20 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
-import { addAdminister } from './administer/administer.ts'
-import { exitCodeOf, MEANINGS, OK, USAGE } from './base/exit-codes.ts'
+import { CommanderError } from 'commander'
+import { exitCodeOf, OK, USAGE } from './base/exit-codes.ts'
 import { Output } from './base/output.ts'
-import { addCapture } from './capture/capture.ts'
-import { addCheck } from './check.ts'
-import { addCompletion } from './completion/completion.ts'
-import { addDemo } from './demo.ts'
-import { addEmulate } from './emulate/emulate.ts'
-import { addConsole } from './flash/console.ts'
-import { addFlash } from './flash/flash.ts'
-import { addImage } from './flash/image.ts'
-import { addInspect } from './inspect/inspect.ts'
-import { addKey } from './key.ts'
-import { addPeers } from './peers.ts'
-import { addPersist } from './persist.ts'
-import { addRead } from './read.ts'
-import { addRecover } from './recover.ts'
-import { addVerify } from './verify.ts'
-
-const COMMANDS: readonly ((program: Command) => void)[] = [
-  addDemo,
-  addEmulate,
-  addPersist,
-  addRead,
-  addVerify,
-  addInspect,
-  addRecover,
-  addCapture,
-  addConsole,
-  (program) => addImage(program, version()),
-  addFlash,
-  addAdminister,
-  addCheck,
-  addKey,
-  addPeers,
-  addCompletion,
-]
-
-function exitCodes(): string {
-  const lines = [...MEANINGS].map(([code, words]) => `    ${String(code).padStart(2)} ${words}`)
-  return ['', 'Exit codes:', ...lines].join('\n')
-}
+import { createProgram } from './program.ts'
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(about) as { version: string }).version
 }
 
-function createProgram(): Command {
-  const program = new Command('perdure')
-    .description('Crash-atomic remote persistent memory.')
-    .version(version())
-    .addHelpText('after', exitCodes())
-  // Subcommands inherit this when they are added.
-  program.exitOverride()
-  for (const add of COMMANDS) add(program)
-  return program
-}
-
 /** Runs the command line; sets the exit code of the process. */
 async function main(argv: readonly string[]): Promise<void> {
   try {
-    await createProgram().parseAsync([...argv])
+    await createProgram(version()).parseAsync([...argv])
   } catch (error) {
     if (error instanceof CommanderError) {
       process.exitCode = error.exitCode === 0 ? OK : USAGE

@@ -4,7 +4,7 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -81,6 +81,49 @@ for (const shell of Object.keys(ASKED)) {
       }
     })
   })
+}
+
+/** How a shell finds a script in a folder by itself, and what it is asked then. */
+const FOUND: Readonly<Record<string, readonly [file: string, asked: string]>> = {
+  zsh: [
+    '_perdure',
+    `
+    fpath=("$1" $fpath); shift
+    autoload -Uz _perdure
+    _describe() { local one; for one in "\${(@P)2}"; do print -r -- "\${one%%:*}"; done }
+    words=("$@") CURRENT=$# PREFIX=$@[-1]
+    _perdure; print twice; _perdure`,
+  ],
+  fish: [
+    'perdure.fish',
+    `
+    set -g fish_complete_path $argv[1]
+    function perdure; end
+    complete -C (string join ' ' -- $argv[2..-1]) | string replace -r '\\t.*' ''`,
+  ],
+}
+
+for (const [shell, [file, asked]] of Object.entries(FOUND)) {
+  const isHere = spawnSync(shell, ['-c', 'true']).status === 0
+  test.skipIf(!isHere)(
+    `in a folder of the system's ${shell} finds its script${isHere ? '' : ' (it is not here)'}`,
+    async () => {
+      const system = join(folder, `of-${shell}`)
+      mkdirSync(system)
+      writeFileSync(join(system, file), await scriptFor(shell))
+      const words = [system, 'perdure', 'region', '']
+      const args = shell === 'fish' ? ['-c', asked, '--'] : ['-c', asked, shell]
+      const { stdout, stderr } = spawnSync(shell, [...args, ...words], {
+        ...{ cwd: folder, encoding: 'utf8' as const },
+        env: { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
+      })
+      expect(stderr).toBe('')
+      const once = ['create', 'list', 'remove']
+      const [first, second] = stdout.split('twice\n').map((text) => text.trim().split('\n').sort())
+      expect(first).toEqual(once)
+      if (shell === 'zsh') expect(second).toEqual(once)
+    },
+  )
 }
 
 describe('the scripts', () => {

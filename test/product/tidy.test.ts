@@ -104,7 +104,8 @@ const ORDER = [
   ...['boards/*', 'boards/software/', 'boards/flash/', 'boards/port/', 'boards/emulator/base/'],
   ...['boards/emulator/medium/', 'boards/emulator/host/', 'boards/emulator/network/'],
   ...['boards/emulator/run/', 'boards/emulator/*'],
-  ...['boards/tools/bundle/', 'boards/tools/debian/', 'boards/linux/', 'boards/tools/bluefield/'],
+  ...['boards/tools/bundle/', 'boards/tools/debian/', 'boards/tools/manual/', 'boards/linux/'],
+  'boards/tools/bluefield/',
   ...['boards/bluefield2/', 'boards/bluefield3/', 'boards/qemu-virt/'],
 
   ...['host-driver/base/', 'host-driver/control/', 'host-driver/flash/', 'host-driver/way/'],

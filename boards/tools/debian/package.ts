@@ -27,8 +27,8 @@ export interface PackageContents {
   readonly scripts: Readonly<Record<string, string>>
 }
 
-/** Every file of every package is of this second: the first of 2026. */
-const EPOCH = '1767225600'
+/** The second of every file of every package, and of every page of the manual: 2026's first. */
+export const EPOCH_S = 1_767_225_600
 
 function put(path: string, content: Uint8Array | string, executable = false): void {
   mkdirSync(dirname(path), { recursive: true })
@@ -63,7 +63,7 @@ export function writePackage(out: string, contents: PackageContents): void {
     const options = ['--build', '--root-owner-group', '-Zxz', folder, out]
     run('chmod', ['-R', 'u=rwX,go=rX', folder])
     // xz divides among threads what it packs, so one thread makes it other bytes than many.
-    const env = { SOURCE_DATE_EPOCH: EPOCH, DPKG_DEB_THREADS_MAX: '1' }
+    const env = { SOURCE_DATE_EPOCH: String(EPOCH_S), DPKG_DEB_THREADS_MAX: '1' }
     run('dpkg-deb', options, { env })
   } finally {
     rmSync(folder, { recursive: true, force: true })

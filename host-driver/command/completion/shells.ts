@@ -111,7 +111,12 @@ ${cases.join('\n')}
     _files
   fi
 }
-if (( $+functions[compdef] )); then compdef _perdure perdure; fi
+# A file of the shell's own folder is the function itself when it is first called.
+if [[ $funcstack[1] == _perdure ]]; then
+  _perdure "$@"
+elif (( $+functions[compdef] )); then
+  compdef _perdure perdure
+fi
 `
 }
 
