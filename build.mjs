@@ -2,8 +2,8 @@
  * Sets up, builds and runs Perdure:
  * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check |
  * doc | structure [...]`,
- * `node build.mjs board:qemu [...]` for the virtual machine, and
- * `node build.mjs --board NAME [...]` for a board that is compiled.
+ * `node build.mjs package [...]` for a package of Debian, `node build.mjs board:qemu [...]` for the
+ * virtual machine, and `node build.mjs --board NAME [...]` for a board that is compiled.
  *
  * Invariants:
  * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
@@ -356,6 +356,13 @@ const COMMANDS = {
     rmSync(join(DIST, 'types'), { recursive: true, force: true })
     const code = await run(command('typescript', 'tsc'), ['-p', join(ROOT, 'tsconfig.types.json')])
     return code || placeManual()
+  },
+  /** The package of Debian with the command. Its path alone goes to stdout. */
+  async package(args) {
+    const code = await COMMANDS.build()
+    if (code !== 0) return code
+    place(await bundleForNode({ package: 'host-driver/command/package/main.ts' }))
+    return run(join(DIST, 'package.js'), args)
   },
   async bench(args) {
     await build()

@@ -5,22 +5,27 @@
  * are of no moment in particular, and neither umask nor processors of this machine matter.
  */
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { run } from './programs.ts'
 
-interface PackageFile {
+export interface PackageFile {
   /** Where it is installed, from the root, without a slash in front. */
   readonly path: string
   readonly content: Uint8Array | string
+  /** It is a symbolic link, and its content where that leads. */
+  readonly isLink?: boolean
   readonly executable?: boolean
   /** The operator's to change: an upgrade asks before it is replaced. */
   readonly isConfiguration?: boolean
 }
 
 export interface PackageContents {
-  /** Fields of the control file, in order; the installed size is added. */
+  /**
+   * Fields of the control file, in order; the installed size is added. The lines behind the first
+   * one of a description are its paragraphs.
+   */
   readonly control: Readonly<Record<string, string>>
   readonly files: readonly PackageFile[]
   /** 'postinst' and the like, as shell scripts. */
@@ -29,6 +34,11 @@ export interface PackageContents {
 
 /** The second of every file of every package, and of every page of the manual: 2026's first. */
 export const EPOCH_S = 1_767_225_600
+
+function putLink(path: string, to: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  symlinkSync(to, path)
+}
 
 function put(path: string, content: Uint8Array | string, executable = false): void {
   mkdirSync(dirname(path), { recursive: true })
@@ -41,7 +51,8 @@ function controlText({ control, files }: PackageContents): string {
   const fields = { ...control, 'Installed-Size': String(Math.ceil(bytes / 1024)) }
   // The description is last, as everywhere.
   const { Description: description, ...others } = fields as Record<string, string>
-  const lines = [...Object.entries(others), ['Description', description ?? '']]
+  const folded = (description ?? '').split('\n').map((line) => line || '.')
+  const lines = [...Object.entries(others), ['Description', folded.join('\n ')]]
   return lines.map(([name, value]) => `${name}: ${value}\n`).join('')
 }
 
@@ -49,8 +60,9 @@ function controlText({ control, files }: PackageContents): string {
 export function writePackage(out: string, contents: PackageContents): void {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-package-'))
   try {
-    for (const { path, content, executable } of contents.files) {
-      put(join(folder, path), content, executable)
+    for (const { path, content, executable, isLink } of contents.files) {
+      if (isLink === true) putLink(join(folder, path), content.toString())
+      else put(join(folder, path), content, executable)
     }
     put(join(folder, 'DEBIAN/control'), controlText(contents))
     const kept = contents.files.filter(({ isConfiguration }) => isConfiguration === true)
