@@ -70,7 +70,7 @@ interface Workshop {
   /** The source of QuickJS. */
   readonly quickJs: QuickJs
   /** Compiles a file as one of ours. */
-  compile(file: string): string
+  compile(file: string, flags?: readonly string[]): string
   /** A compiler for files that include the headers of another folder, too. */
   compilerWith(folder: string): (file: string, flags?: readonly string[], made?: string) => string
   /** Objects of QuickJS as it comes. */
@@ -96,7 +96,9 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
     ? tools
     : toolchain({ ...options, folder: FOLDER, architecture: hostArchitecture() })
   const names = filesOf(SOURCES, '.c')
-  const object = (name: string): string => shop.compile(join(SOURCES, name))
+  const object = (name: string): string => {
+    return shop.compile(join(SOURCES, name), name === 'main.c' ? [versionFlag()] : [])
+  }
   return {
     ...shop,
     engine: engineObjects(firmwareProgram(DIST), {
@@ -139,6 +141,14 @@ export function workshop(options: RuntimeOptions): Workshop {
       renameSync(aside, program)
     },
   }
+}
+
+/** What tells a file with `main` which release it is of. */
+export function versionFlag(): string {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  return `-DPERDURE_VERSION="${version}"`
 }
 
 /** Builds the program and returns where it lies. Throws a Trouble. */

@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Card, packageContents, packageName } from '../tools/debian/card-package.ts'
 import { writePackage } from '../tools/debian/package.ts'
+import { changelogFile, manualFiles } from '../tools/manual/papers.ts'
 import { DIST } from './compile.ts'
 import { ROOT } from './engine.ts'
+import { runtimeManual } from './manual.ts'
 import { billOf, type Programs } from './sbom.ts'
 import type { Architecture } from './toolchain.ts'
 
@@ -36,7 +38,10 @@ export function packCard(card: Card, built: Built, folder: string): string {
     signature: join(DIST, 'firmware.js.sig'),
     unit: join(ROOT, 'boards/linux/perdured.service'),
     board: join(ROOT, 'boards', card.name),
-    licence: join(ROOT, 'LICENSE'),
+    papers: [
+      ...manualFiles(runtimeManual(version)),
+      changelogFile(`perdured-${card.name}`, version, 'CHANGELOG.md of the sources'),
+    ],
   })
   const path = join(folder, packageName(card, version))
   writePackage(path, contents)

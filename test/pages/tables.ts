@@ -407,7 +407,8 @@ const TESTS: readonly PageTable[] = [
 ]
 
 /** What `config.c` says of a key: its default and what it takes. */
-const KEY = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"([^"]*)"/g
+const KEY =
+  /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"([^"]*(?:"\s*"[^"]*)*)"/g
 
 const LINUX: readonly PageTable[] = [
   {
@@ -418,7 +419,7 @@ const LINUX: readonly PageTable[] = [
       [...read('boards/linux/src/service/config.c').matchAll(KEY)].map(
         ([, name, fallback, takes]) => {
           const unless = fallback === undefined ? 'must be said' : fallback && code(fallback)
-          return [code(name!), takes!, unless]
+          return [code(name!), takes!.replaceAll(/"\s*"/g, ''), unless]
         },
       ),
     ),

@@ -8,7 +8,15 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DIST, filesOf, flavourFolder, type RuntimeOptions, SOURCES, workshop } from '../compile.ts'
+import {
+  DIST,
+  filesOf,
+  flavourFolder,
+  type RuntimeOptions,
+  SOURCES,
+  versionFlag,
+  workshop,
+} from '../compile.ts'
 import { ROOT } from '../engine.ts'
 
 const BOOT = join(ROOT, 'boards/linux/boot')
@@ -44,7 +52,7 @@ export function compileBoot(options: BootOptions): string {
   const names = filesOf(BOOT, '.c').filter((name) => name !== 'embedded.c')
   const sha256 = createHash('sha256').update(readFileSync(script)).digest('hex')
   shop.link(program, [
-    ...names.map((name) => compile(join(BOOT, name))),
+    ...names.map((name) => compile(join(BOOT, name), name === 'main.c' ? [versionFlag()] : [])),
     compile(join(BOOT, 'embedded.c'), [`-DBOOT_SCRIPT="${script}"`], sha256),
     ...SHARED.map((name) => shop.compile(join(SOURCES, `${name}.c`))),
     ...shop.plainEngine(),

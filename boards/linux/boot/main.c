@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "script.h"
 #include "service/log.h"
 #include "service/notify.h"
+#include "version.h"
 
 enum { HEAP_BYTES = 192 << 20, STACK_BYTES = 512 << 10, STACK_BESIDE_BYTES = 512 << 10 };
 
@@ -124,6 +126,9 @@ static bool run(struct program *program, int *code) {
 int main(int count, char **words) {
   static struct program program;
   int code = EXIT_OK;
+  if (count == 2 && strcmp(words[1], "--version") == 0) {
+    return puts("perdure-boot " PERDURE_VERSION) < 0 ? EXIT_SYSTEM : EXIT_OK;
+  }
   if (!prepare(&program)) return EXIT_SYSTEM;
   notify_open();
   /* An engine that something was thrown in may not be fit to be taken down: it goes with us. */

@@ -23,6 +23,7 @@
 #include "service/log.h"
 #include "service/notify.h"
 #include "service/service.h"
+#include "version.h"
 
 /* Stack for everything but the firmware, bytes. */
 #define STACK_BESIDE_BYTES (512u << 10)
@@ -36,12 +37,14 @@ struct arguments {
 
 static const char USAGE[] =
     "perdured --config FILE [--firmware FILE --signature FILE] [--trust KEY] [--check] [--json]\n"
+    "perdured --version\n"
     "  --config FILE     lines of key = value; # begins a comment\n"
     "  --firmware FILE   in place of the key firmware, with\n"
     "  --signature FILE  in place of the key signature; a file may be /proc/self/fd/N\n"
     "  --trust KEY       in place of the key trust\n"
     "  --check           verify configuration, bundle, key, peers and memory, say what they are\n"
     "  --json            say where it serves as a JSON object\n"
+    "  --version         say which release this is\n"
     "\n"
     "keys, what they take, and their defaults:\n";
 
@@ -78,7 +81,7 @@ static int take_arguments(int count, char **words, struct arguments *arguments) 
       {"signature", required_argument, NULL, 's'}, {"trust", required_argument, NULL, 't'},
       {"check", no_argument, NULL, 'k'},
       {"json", no_argument, NULL, 'j'},            {"help", no_argument, NULL, 'h'},
-      {NULL, 0, NULL, 0},
+      {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
   };
   int option;
   while ((option = getopt_long(count, words, "", OPTIONS, NULL)) != -1) {
@@ -88,6 +91,10 @@ static int take_arguments(int count, char **words, struct arguments *arguments) 
     if (option == 't') arguments->trust = optarg;
     if (option == 'k') arguments->check = true;
     if (option == 'j') arguments->json = true;
+    if (option == 'v') {
+      puts("perdured " PERDURE_VERSION);
+      return EXIT_OK;
+    }
     if (option == 'h' || option == '?') {
       FILE *out = option == 'h' ? stdout : stderr;
       fputs(USAGE, out);

@@ -9,7 +9,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PackageContents } from './package.ts'
+import type { PackageContents, PackageFile } from './package.ts'
 
 /** A card that there is a package for. */
 export interface Card {
@@ -34,10 +34,11 @@ export interface PackageParts {
   readonly unit: string
   /** The folder of the card's board: its configurations and its page. */
   readonly board: string
-  readonly licence: string
   readonly version: string
   /** What it is made of, as text (boards/linux/sbom.ts). */
   readonly bill: string
+  /** Its manual and its changelog. */
+  readonly papers: readonly PackageFile[]
 }
 
 /** With the version before as its second word where there was one. */
@@ -63,6 +64,17 @@ if [ "$1" = remove ] && [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
 fi
 `
 
+/** As Debian's machine-readable format 1.0 has it. */
+const COPYRIGHT = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: perdure
+Comment: What is linked into the programs is in sbom.cdx.json beside this file.
+
+Files: *
+Copyright: the authors of Perdure
+License: Apache-2.0
+ On Debian the text is in /usr/share/common-licenses/Apache-2.0.
+`
+
 /** Name of the package's file. */
 export function packageName({ name, architecture }: Card, version: string): string {
   return `perdured-${name}_${version}_${architecture}.deb`
@@ -86,7 +98,13 @@ export function packageContents(card: Card, parts: PackageParts): PackageContent
       Priority: 'optional',
       Provides: 'perdured',
       Conflicts: 'perdured',
-      Description: `Crash-atomic remote persistent memory, on ${title}`,
+      Description:
+        `crash-atomic remote persistent memory, on ${title}\n` +
+        'The firmware of Perdure with the program that runs it, and the supervisor\n' +
+        'that starts it, watches it, and takes new firmware. After a power cut at any\n' +
+        'moment every record is wholly the old one or wholly the new one, and the new\n' +
+        'one if it was acknowledged.\n\n' +
+        'Installing it starts nothing: /etc/perdure/perdured.conf comes first.',
     },
     files: [
       { ...file('usr/sbin/perdure-boot', parts.supervisor), executable: true },
@@ -101,7 +119,8 @@ export function packageContents(card: Card, parts: PackageParts): PackageContent
       { path: 'etc/perdure/boot.conf', content: bootConfiguration, isConfiguration: true },
       file('usr/lib/systemd/system/perdured.service', parts.unit),
       file(`${doc}/README.md`, join(parts.board, 'README.md')),
-      file(`${doc}/copyright`, parts.licence),
+      { path: `${doc}/copyright`, content: COPYRIGHT },
+      ...parts.papers,
       { path: `${doc}/sbom.cdx.json`, content: Buffer.from(parts.bill) },
     ],
     scripts: { postinst: AFTER_INSTALLING, prerm: BEFORE_REMOVING },

@@ -30,6 +30,8 @@ interface Head {
 /** A piece of a page; texts may have `code`, which is printed bold, between backticks. */
 export type Block =
   | { readonly paragraph: string }
+  /** One of a list. */
+  | { readonly item: string }
   /** Lines that stay as they are. */
   | { readonly example: readonly string[] }
   /** Terms, printed as they are typed, each with what it means; '' is none. */
@@ -102,6 +104,7 @@ const termOf = (text: string): string => line(placed(text, bold))
 
 function linesOf(block: Block): string[] {
   if ('paragraph' in block) return ['.PP', ...inline(block.paragraph)]
+  if ('item' in block) return ['.IP \\(bu 2', ...inline(block.item)]
   if ('heading' in block) return [`.SS ${escaped(block.heading)}`]
   if ('example' in block) {
     const lines = block.example.map((text) => line(escaped(text)) || '\\&')
@@ -109,7 +112,7 @@ function linesOf(block: Block): string[] {
   }
   if ('usage' in block) {
     const lines = block.usage.map(([typed, rest]) => {
-      return folded(`${bold(typed)} ${placed(rest, escaped)}`)
+      return folded(`${bold(typed)} ${placed(rest, escaped)}`.trimEnd())
     })
     return ['.PP', ...lines.flatMap((texts, i) => (i === 0 ? texts : ['.br', ...texts]))]
   }

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../../boards/linux/boot/script/settings.ts'
+import { runtimeManual } from '../../../boards/linux/manual.ts'
 import { linuxCard, packCard } from '../../../boards/linux/package.ts'
 import { hostArchitecture } from '../../../boards/linux/toolchain.ts'
 import type { CpuName } from '../../../boards/qemu-virt/configuration.ts'
@@ -27,6 +28,7 @@ import {
 } from '../../../boards/tools/debian/card-package.ts'
 import { writePackage } from '../../../boards/tools/debian/package.ts'
 import { isThere, Missing, run } from '../../../boards/tools/debian/programs.ts'
+import { manualFiles } from '../../../boards/tools/manual/papers.ts'
 import { signedBundle } from '../../support/board/bundle.ts'
 import { DebianMachine } from '../../support/board/debian-machine.ts'
 import { type DebianOptions, debianRoot } from '../../support/board/debian-root.ts'
@@ -74,8 +76,9 @@ function standIns(card: Card): PackageParts {
   return {
     ...{ supervisor: part('perdure-boot'), perdured: part('perdured') },
     ...{ firmware: part('firmware'), signature: part('signature') },
-    ...{ trust: part('trust'), version: VERSION, licence: join(ROOT, 'LICENSE') },
+    ...{ trust: part('trust'), version: VERSION },
     bill: '{}\n',
+    papers: manualFiles(runtimeManual(VERSION)),
     unit: join(ROOT, 'boards/linux/perdured.service'),
     board: join(ROOT, 'boards', card.name),
   }
@@ -133,6 +136,9 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
       // A start makes the folders of these: `StateDirectory` and `RuntimeDirectory`.
       expect(settings.slots).toMatch(/^\/var\/lib\/perdure\//)
       expect(settings.smp).toEqual([{ kind: 'unix', path: '/run/perdure/smp' }])
+      for (const page of ['man8/perdured.8', 'man8/perdure-boot.8', 'man5/perdured.conf.5']) {
+        expect(existsSync(join(at, 'usr/share/man', `${page}.gz`)), page).toBe(true)
+      }
       const text = readFileSync(join(at, settings.configuration), 'utf8')
       expect(text).toContain(`console = unix:${settings.console}\n`)
       if (card.name !== 'linux') expect(text).toMatch(`board = ${card.name}`)
@@ -165,6 +171,60 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
     })
   },
 )
+
+/** The script behind an installation, with a systemd that answers so; what it said and asked. */
+function afterInstalling(
+  words: readonly string[],
+  systemd: { readonly runs: boolean; readonly starts: boolean },
+): { status: number | null; stdout: string; stderr: string; calls: string } {
+  const at = fresh()
+  const card = linuxCard('x86-64')
+  const { postinst } = packageContents(card, standIns(card)).scripts
+  // It looks whether systemd runs: here a folder says so.
+  writeFileSync(join(at, 'postinst'), postinst!.replace('/run/systemd/system', at))
+  const answers = { 'is-active': systemd.runs, restart: systemd.starts }
+  const cases = Object.entries(answers).map(([word, yes]) => `${word}) exit ${yes ? 0 : 1} ;;`)
+  const stub = `#!/bin/sh\necho "$*" >> ${at}/calls\ncase "$1" in ${cases.join(' ')} esac\n`
+  writeFileSync(join(at, 'systemctl'), stub, { mode: 0o755 })
+  const env = { PATH: `${at}:${process.env.PATH}` }
+  const done = spawnSync('sh', [join(at, 'postinst'), ...words], { encoding: 'utf8', env })
+  const { status, stdout, stderr } = done
+  const calls = existsSync(join(at, 'calls')) ? readFileSync(join(at, 'calls'), 'utf8') : ''
+  return { status, stdout, stderr, calls }
+}
+
+describe('what an installation does behind its files', () => {
+  const both = { runs: true, starts: true }
+
+  test('an upgrade starts a service again that runs, and says what of it is old', () => {
+    const { status, stdout, stderr, calls } = afterInstalling(['configure', '1.2.2'], both)
+    expect([status, stderr]).toEqual([0, ''])
+    expect(calls).toMatch(/^daemon-reload\nis-active .*\nrestart perdured\.service\n$/)
+    expect(stdout).toContain('perdured.service was started again')
+    expect(stdout).toContain("'perdure flash' brings the firmware of this version")
+  })
+
+  test('one that does not run stays off, and a first installation starts nothing', () => {
+    for (const [words, runs] of [
+      [['configure', '1.2.2'], false],
+      [['configure', ''], true],
+    ] as const) {
+      const { status, stdout, calls } = afterInstalling(words, { runs, starts: true })
+      expect([status, stdout]).toEqual([0, ''])
+      expect(calls).not.toContain('restart')
+    }
+    expect(afterInstalling(['abort-upgrade', '1.2.2'], both).calls).toBe('')
+  })
+
+  test('one that does not start again says where to look, and is installed all the same', () => {
+    const { status, stderr } = afterInstalling(['configure', '1.2.2'], {
+      runs: true,
+      starts: false,
+    })
+    expect(status).toBe(0)
+    expect(stderr).toContain("'journalctl -u perdured' says why")
+  })
+})
 
 const builtHere = existsSync(RUNTIME.signature) && existsSync(perduredPath(OWN_ARCHITECTURE, ''))
 
@@ -201,6 +261,35 @@ test.skipIf(!dpkg || !builtHere)(
         `pkg:deb/debian/${name}@${encodeURIComponent(its)}?arch=${card.architecture}`,
       )
     }
+  },
+)
+
+/** What is said of the package and stays as it is, each with its reason. */
+const ARGUED: Readonly<Record<string, string>> = {
+  'malformed-contact': 'there is no address of mail that somebody reads',
+  'bogus-mail-host-in-debian-changelog': 'likewise',
+  'maintainer-script-calls-systemctl': 'only where systemd runs, and never in a chroot',
+  'shared-library-lacks-prerequisites': 'the programs are static and position-independent',
+}
+
+const noLintian = isThere('lintian') ? '' : " (it is not here: Debian's lintian)"
+const supervisorPath = join(perduredPath(OWN_ARCHITECTURE, ''), '../perdure-boot')
+
+test.skipIf(!dpkg || !builtHere || !existsSync(supervisorPath) || noLintian !== '')(
+  `lintian finds no error and nothing to warn of${noLintian}`,
+  () => {
+    const card = linuxCard(hostArchitecture())
+    const perdured = perduredPath(OWN_ARCHITECTURE, '')
+    const { trust } = standIns(card)
+    const path = packCard(card, { supervisor: supervisorPath, perdured, trust }, fresh())
+    const words = ['--allow-root', '--tag-display-limit', '0', '--color', 'never', path]
+    const { stdout } = spawnSync('lintian', words, { encoding: 'utf8' })
+    const tags = [...stdout.matchAll(/^([EW]): \S+: (\S+)/gm)].map(([, , tag]) => tag!)
+    expect(
+      tags.filter((tag) => !(tag in ARGUED)),
+      stdout,
+    ).toEqual([])
+    expect(tags).toContain('malformed-contact')
   },
 )
 

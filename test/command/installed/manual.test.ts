@@ -15,6 +15,7 @@ import { manualPage } from '../../../boards/tools/manual/roff.ts'
 import { ENVIRONMENT, EXAMPLES, FILES, SEE } from '../../../host-driver/command/manual/facts.ts'
 import { manualOf } from '../../../host-driver/command/manual/pages.ts'
 import { createProgram } from '../../../host-driver/command/program.ts'
+import { READERS, saidBy, shown } from '../../support/command/manual.ts'
 import { ROOT, sourcesBelow } from '../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-manual-'))
@@ -29,19 +30,6 @@ const OF_COMMAND = /^(host-driver\/|boards\/([\w-]+\.ts$|software\/|emulator\/|f
 const SOURCES = ['host-driver', 'boards']
   .flatMap(sourcesBelow)
   .filter(({ path }) => OF_COMMAND.test(path))
-
-/** What a reader sees, without line breaks: enough to look words up. */
-function shown(page: string): string {
-  const letters: Readonly<Record<string, string>> = { aq: "'", dq: '"', ga: '`', ha: '^', ti: '~' }
-  const plain = page
-    .replaceAll(/\\f[BIR]/g, '')
-    .replaceAll('\\-', '-')
-    .replaceAll(/\\\((aq|dq|ga|ha|ti)/g, (_, name: string) => letters[name]!)
-    .replaceAll(/\\\[u([0-9A-F]+)\]/g, (_, code: string) =>
-      String.fromCodePoint(parseInt(code, 16)),
-    )
-  return plain.replaceAll(/\n(?!\.)/g, ' ')
-}
 
 /** Every command that is run, by its path. */
 function leaves(command: Command, above = ''): [path: string, command: Command][] {
@@ -145,21 +133,6 @@ describe('what people add', () => {
     expect(of.filter((name) => !names.includes(name))).toEqual([])
   })
 })
-
-/** What looks a page over, and how: what it says of a page without fault is nothing. */
-const READERS: readonly (readonly [program: string, debian: string, args: readonly string[]])[] = [
-  ['groff', 'groff-base', ['-man', '-ww', '-z']],
-  ['man', 'man-db', ['--warnings', '-E', 'UTF-8', '-l']],
-  ['mandoc', 'mandoc', ['-Tlint']],
-]
-
-function saidBy(reader: string, args: readonly string[], page: string): string {
-  const path = join(folder, 'page.1')
-  writeFileSync(path, page)
-  const env = { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '80', MANROFFOPT: '' }
-  const { stdout, stderr } = spawnSync(reader, [...args, path], { encoding: 'utf8', env })
-  return reader === 'mandoc' ? stdout + stderr : stderr
-}
 
 describe.each(READERS)('%s', (reader, debian, args) => {
   const why = isThere(reader) ? '' : ` (it is not here: Debian's ${debian})`

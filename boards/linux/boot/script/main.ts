@@ -9,8 +9,10 @@ import { checkWays, readSettings, SettingsError } from './settings.ts'
 import { Supervisor } from './supervisor.ts'
 
 const USAGE = `perdure-boot --config FILE [--notify PATH]
+perdure-boot --version
   --config FILE   lines of key = value; # begins a comment
   --notify PATH   where perdured says how it is; /run/perdure/notify by default
+  --version       say which release this is
 
 Exit codes: 0 told to stop, 64 usage, 69 slots or ways of SMP cannot be had, 78 the configuration
 is wrong.`
