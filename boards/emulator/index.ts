@@ -48,7 +48,7 @@ export {
   type SwapOptions,
   type SwapStore,
 } from './host/swap.ts'
-export { imageCount, images } from './medium/images.ts'
+export { imageCount, imageKeeping, images } from './medium/images.ts'
 export { NVDIMM_BYTES_MAX, Nvdimm, type NvdimmOptions, PAGE_BYTES } from './medium/nvdimm.ts'
 export {
   isToBeMade,
@@ -99,3 +99,14 @@ export {
   OP_NAMES,
   type Watch,
 } from './run/machine.ts'
+export { CardTrace, type CardTraceOptions } from './trace/card-trace.ts'
+export {
+  type CutEvent,
+  type DurableFields,
+  type FrameEvent,
+  type Head,
+  type PersistFields,
+  type StoreEvent,
+  TRACE_VERSION,
+  type TraceEvent,
+} from './trace/events.ts'

@@ -18,6 +18,7 @@ import { type Cell, facts, table } from './base/table.ts'
 import type { WritingCost } from './demo/cost.ts'
 import type { DemoOptions, DemoResult } from './demo/result.ts'
 import { runDemo } from './demo/run.ts'
+import { makePage } from './timeline/timeline.ts'
 
 interface Options {
   readonly cut?: number
@@ -39,6 +40,9 @@ const FOLDER = 'perdure-demo'
 
 /** More loss than this and a connection gives up before it gets through. */
 const LOSS_MAX = 0.3
+
+/** What the page of the demo shows of each place: the two ends, and little more. */
+const PAGE = { images: 4, steps: 600 }
 
 /** Lines of the recovery report that are printed; the others are counted. */
 const REPORT_LINES = 12
@@ -104,6 +108,8 @@ async function demo(file: string | undefined, options: Options): Promise<number>
   const result = await runDemo(asked)
   if (output.json) output.printJson(result)
   else show(output, result, again(file, options))
+  // Behind all that is told: nobody waits for a page.
+  await makePage(result.trace, result.timeline, PAGE)
   return result.ok ? OK : LOST
 }
 
@@ -217,6 +223,7 @@ function summary(result: DemoResult, again: string): (readonly [string, Cell])[]
     ],
     ['capture', `${here(result.capture)} (open it in Wireshark, or: perdure capture FILE)`],
     ['image', `${here(result.image)} (perdure inspect FILE)`],
+    ['timeline', `${here(result.timeline)} (open it in a browser)`],
     ['again', again],
   ]
 }

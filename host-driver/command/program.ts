@@ -21,6 +21,7 @@ import { addPeers } from './peers.ts'
 import { addPersist } from './persist.ts'
 import { addRead } from './read.ts'
 import { addRecover } from './recover.ts'
+import { addTimeline } from './timeline/timeline.ts'
 import { addVerify } from './verify.ts'
 
 const COMMANDS: readonly ((program: Command, version: string) => void)[] = [
@@ -32,6 +33,7 @@ const COMMANDS: readonly ((program: Command, version: string) => void)[] = [
   addInspect,
   addRecover,
   addCapture,
+  addTimeline,
   addConsole,
   addImage,
   addFlash,

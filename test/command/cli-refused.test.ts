@@ -68,6 +68,8 @@ beforeAll(async () => {
   held = openNvdimm({ path: at('held.img'), bytes: 1 << 16 })
   writeFileSync(at('blank.img'), Buffer.alloc(1 << 16))
   writeFileSync(at('text'), 'hello')
+  const head = { trace: 'perdure', version: 1, board: 'emulator', partBytes: 1 << 16 }
+  writeFileSync(at('blank.trace'), `${JSON.stringify({ ...head, dirtyShutdowns: 0 })}\n`)
   writeFileSync(at('old.pcap'), 'what was there')
   for (const [name, mode] of [
     ['shared.key', 0o640],
@@ -190,6 +192,13 @@ const FILES: readonly Row[] = [
   ['recover dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['capture none', 66, 'none: it is not there (ENOENT)', CHECK],
   ['capture dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
+  ['timeline none', 66, 'none: it is not there (ENOENT)', CHECK],
+  ['timeline dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
+  ['timeline text', 65, 'text: line 1 is no JSON object', 'Name a trace'],
+  ['timeline text --images 1', 64, "'1'", 'a whole number, 2 to 256'],
+  ['timeline text --steps 0', 64, "'0'", 'a whole number, 1'],
+  ['timeline blank.trace -o dir', 65, 'dir cannot be written', NAME_A_FILE],
+  ['emulate --udp 127.0.0.1:0 --timeline dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['capture text', 65, 'text: not a capture', 'Name a pcap file'],
   ['flash none --port unix:none', 66, 'unix:none', 'it is not there (ENOENT)', CHECK],
   ['emulate good.img --smp unix:no/x', 66, 'no: it is not there (ENOENT)', CHECK],

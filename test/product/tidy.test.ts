@@ -103,7 +103,7 @@ const ORDER = [
 
   ...['boards/*', 'boards/software/', 'boards/flash/', 'boards/port/', 'boards/emulator/base/'],
   ...['boards/emulator/medium/', 'boards/emulator/host/', 'boards/emulator/network/'],
-  ...['boards/emulator/run/', 'boards/emulator/*'],
+  ...['boards/emulator/trace/', 'boards/emulator/run/', 'boards/emulator/*'],
   ...['boards/tools/bundle/', 'boards/tools/debian/', 'boards/tools/manual/', 'boards/linux/'],
   'boards/tools/bluefield/',
   ...['boards/bluefield2/', 'boards/bluefield3/', 'boards/qemu-virt/'],

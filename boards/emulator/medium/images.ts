@@ -4,7 +4,7 @@
  * Invariant: in a visit the part is as it comes up after the cut: nothing is pending, and
  * loads see what is durable. Whatever the visit does to the part, booting a machine on it or
  * visiting the images of a second cut, is taken back afterwards; and so in the end is the cut.
- * Nothing reaches the backing meanwhile.
+ * Nothing reaches the backing, or who watches the part, meanwhile.
  *
  * From one image to the next one unit changes by one state: reflected Gray code over mixed bases
  * (Knuth, The Art of Computer Programming, 7.2.1.1, algorithm H). So an image costs one store of
@@ -77,7 +77,7 @@ export function images(
   const prefixes = mode === 'strict' ? strictStates(pieces) : []
   const healing = healingOf(part)
   const faults = faultsOf(part)
-  const resume = suspend(part, pieces, adrFail)
+  const resume = suspend(part, linesOf(pieces), adrFail)
   const journal = part.journal!
   const { armed, saveFailed, dirtyShutdowns, fencesToFail } = part
   let image = 0
@@ -103,16 +103,58 @@ export function images(
   return count
 }
 
+/**
+ * Calls `visit` in one image that a cut may leave: of the pending chunks, by the offset of each,
+ * those that `keep` takes are as they were last stored, all others as they are durable. It costs
+ * as much as there are pending lines.
+ */
+export function imageKeeping(part: Nvdimm, keep: (at: number) => boolean, visit: () => void): void {
+  check('part', part, NVDIMM)
+  check('keep', keep, FUNCTION)
+  check('visit', visit, FUNCTION)
+  const { armed, saveFailed, dirtyShutdowns, fencesToFail } = part
+  const { line, chunks } = part.pendingStores
+  const masks = new Map<number, number>()
+  for (let i = 0; i < part.pendingStores.count; i++) masks.set(line[i]!, chunks[line[i]!]!)
+  const healing = healingOf(part)
+  const faults = faultsOf(part)
+  const resume = suspend(part, [...masks.keys()], false)
+  try {
+    for (const [at, mask] of masks) keepChunks(part, at, mask, keep)
+    settleFaults(part, faults, healing)
+    visit()
+  } finally {
+    resume()
+    part.armed = armed
+    part.saveFailed = saveFailed
+    part.dirtyShutdowns = dirtyShutdowns
+    part.fencesToFail = fencesToFail
+  }
+}
+
+/** Makes the pending chunks of a line what loads see and what is durable, alike. */
+function keepChunks(part: Nvdimm, line: number, mask: number, keep: (at: number) => boolean): void {
+  const { liveWords, durableWords } = part
+  for (let i = 0; i < 8; i++) {
+    if ((mask & (1 << i)) === 0) continue
+    const word = line * (LINE_BYTES / 4) + 2 * i
+    const [from, into] = keep(word * 4) ? [liveWords, durableWords] : [durableWords, liveWords]
+    into[word] = from[word]!
+    into[word + 1] = from[word + 1]!
+  }
+}
+
 /** Puts aside what a cut ends; the function that it returns brings everything back. */
-function suspend(part: Nvdimm, pieces: Pieces, adrFail: boolean): () => void {
-  const { backing, fenced, journal: outer } = part
+function suspend(part: Nvdimm, lines: readonly number[], adrFail: boolean): () => void {
+  const { backing, fenced, journal: outer, watch } = part
   const journal = outer ?? new Journal(part.bytes / LINE_BYTES)
   const mark = journal.mark()
-  for (const line of linesOf(pieces)) journal.note(part, line, line)
+  for (const line of lines) journal.note(part, line, line)
   for (const line of part.faulty()) journal.note(part, line, line)
   const stores = part.pendingStores.suspend()
   part.journal = journal
   part.backing = null
+  part.watch = null
   part.fenced = []
   if (adrFail) part.dirtyShutdowns++
   return () => {
@@ -121,6 +163,7 @@ function suspend(part: Nvdimm, pieces: Pieces, adrFail: boolean): () => void {
     part.pendingStores.resume(stores)
     part.journal = outer
     part.backing = backing
+    part.watch = watch
     part.fenced = fenced
     if (adrFail) part.dirtyShutdowns--
   }

@@ -15,6 +15,9 @@
  * - Where the part is stricter than any hardware, it is on purpose: a fence that failed forgets
  *   the write-backs it should have waited for, so that asking again proves nothing.
  *
+ * A watch is told of everything that changes the part, in its order; without one that costs one
+ * test per store, write-back and fence.
+ *
  * Offsets and lengths are bytes; the caller (machine.ts) has checked that they are inside.
  */
 
@@ -96,6 +99,21 @@ function checkCondition(condition: Condition): void {
   ])
 }
 
+/** What an operator, or the firmware, does to the media errors of a line. */
+export type MediumFault = 'poison' | 'clear' | 'refuse' | 'take'
+
+/** Whoever is told what happens to a part (trace/). */
+export interface MediumWatch {
+  /** So many bytes of `source` are about to be stored: the part holds still what it held. */
+  stores(at: number, source: Uint8Array, sourceAt: number, length: number): void
+  /** The write-back of these bytes begins. */
+  cleans(at: number, length: number): void
+  /** A fence has ended so: DONE, NOT_ARMED or FLUSH_FAILED. */
+  fenced(result: number): void
+  /** Something is done to the lines of these bytes. */
+  faults(what: MediumFault, at: number, length: number): void
+}
+
 /** The lines that one fence made durable, with what was durable before. */
 export interface FencedLines {
   readonly lines: number[]
@@ -112,6 +130,8 @@ export class Nvdimm {
   /** Changes to be taken back at the end of a visit (power-cut.ts); null in normal operation. */
   journal: Journal | null = null
   backing: Backing | null
+  /** Told of everything, or null. */
+  watch: MediumWatch | null = null
   /** Told why the backing could not take what was handed to it. */
   onFailure: (error: Error) => void = () => {}
   readonly adrFences: number
@@ -184,6 +204,7 @@ export class Nvdimm {
     const count = this.faultyLines === 0 ? length : this.writable(at, length)
     if (count > 0) {
       this.bytesStored += count
+      if (this.watch !== null) this.watch.stores(at, source, sourceAt, count)
       const { journal } = this
       const changes = journal === null || this.noteChanges(journal, at, source, sourceAt, count)
       this.enter(at, count)
@@ -265,6 +286,7 @@ export class Nvdimm {
   /** Starts to write back every line of [at, at + length): what was stored so far is covered. */
   clean(at: number, length: number): void {
     if (length === 0) return
+    if (this.watch !== null) this.watch.cleans(at, length)
     const last = (at + length - 1) >> 6
     for (let line = at >> 6; line <= last; line++) this.pendingStores.clean(line)
     this.linesCleaned += last - (at >> 6) + 1
@@ -272,6 +294,12 @@ export class Nvdimm {
 
   /** Makes durable whatever was cleaned: DONE, NOT_ARMED or FLUSH_FAILED. */
   fence(): number {
+    const result = this.settleCleaned()
+    if (this.watch !== null) this.watch.fenced(result)
+    return result
+  }
+
+  private settleCleaned(): number {
     const pending = this.pendingStores
     if (!this.armed) return NOT_ARMED
     if (this.fencesToFail > 0) {
@@ -407,6 +435,7 @@ export class Nvdimm {
   /** Gives a line, by number, an uncorrectable error. Stores before it heal it no more. */
   poison(line: number): void {
     this.checkLine(line)
+    this.watch?.faults('poison', line * LINE_BYTES, LINE_BYTES)
     const { latest, previous, mask } = this.pendingStores
     for (let at = latest[line]! - 1; at >= 0; at = previous[at]! - 1) mask[at] = mask[at]! & ~HEALS
     this.changeFlags(line, POISONED | POISONED_DURABLY, ERROR_CLEARED)
@@ -416,6 +445,7 @@ export class Nvdimm {
   /** Clears the errors of the lines of [at, at + length): a write of a whole line now heals it. */
   clearPoison(at: number, length: number): void {
     if (this.faultyLines === 0 || length === 0) return
+    this.watch?.faults('clear', at, length)
     const last = (at + length - 1) >> 6
     for (let line = at >> 6; line <= last; line++) {
       if ((this.flags[line]! & POISONED) !== 0) this.changeFlags(line, ERROR_CLEARED, 0)
@@ -426,6 +456,7 @@ export class Nvdimm {
   refuseWrites(line: number, refuse = true): void {
     this.checkLine(line)
     check('refuse', refuse, BOOLEAN)
+    this.watch?.faults(refuse ? 'refuse' : 'take', line * LINE_BYTES, LINE_BYTES)
     this.changeFlags(line, refuse ? REFUSES_WRITES : 0, refuse ? 0 : REFUSES_WRITES)
   }
 

@@ -34,6 +34,7 @@ import type { HostMemory } from '../host/host-memory.ts'
 import type { HostRam } from '../host/host-ram.ts'
 import type { Nvdimm } from '../medium/nvdimm.ts'
 import { type CutChoice, type CutReport, checkChoice, cut } from '../medium/power-cut.ts'
+import type { CardTrace } from '../trace/card-trace.ts'
 import { type Bundle, findBundle } from './bundle.ts'
 import { bootDirect } from './direct.ts'
 import { type FirmwareEngine, FirmwareStopped } from './engine.ts'
@@ -90,6 +91,8 @@ export interface DpuOptions {
   readonly peers?: PeersList
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
+  /** Writes down what happens: of this card alone. */
+  readonly trace?: CardTrace
   /** Told when the power was cut, by whomever. */
   readonly onPowerCut?: (report: CutReport) => void
   /** Told when the firmware stopped; without it the error is thrown to whoever runs the clock. */
@@ -113,6 +116,7 @@ const DPU_KINDS: Kinds<DpuOptions> = {
   port: having(['cardStarts', 'cardServes', 'cardStops'], 'a port of a card'),
   ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, peers: PEERS_LIST },
   bundle: OBJECT,
+  trace: having(['attach', 'begin', 'end'], 'a CardTrace'),
   ...{ onPowerCut: FUNCTION, onStopped: FUNCTION },
 }
 
@@ -161,6 +165,7 @@ export class EmulatedDpu {
   private readonly options: DpuOptions
   private readonly clock: Clock
   private readonly random: Random
+  private readonly trace: CardTrace | null
   private engine: FirmwareEngine | null = null
   private waiting: Uint8Array[] = []
   private pollTimer: Timer | null = null
@@ -186,6 +191,8 @@ export class EmulatedDpu {
     this.engineName = options.engine ?? 'quickjs'
     this.seed = options.seed ?? drawnSeed()
     this.random = new Random(this.seed)
+    this.trace = options.trace ?? null
+    this.trace?.attach(this.nvdimm, this.clock)
   }
 
   get isOn(): boolean {
@@ -252,12 +259,16 @@ export class EmulatedDpu {
       entropy,
     }
     if (this.machine !== null) this.before = this.sum()
+    this.trace?.power(true)
     this.machine = new EmulatedMachine({
       facts,
       nvdimm,
       host: this.options.host ?? null,
       ram: this.ram,
-      transmit: (frame) => this.options.transmit(frame),
+      transmit: (frame) => {
+        this.trace?.frame('out', frame)
+        this.options.transmit(frame)
+      },
       onCut: () => this.strike(this.plan?.choice ?? {}, this.plan?.hostStays),
       ...(packets === undefined ? {} : { packets }),
       ...(peers === undefined ? {} : { peers }),
@@ -294,7 +305,9 @@ export class EmulatedDpu {
   /** A frame arrives at the port. */
   deliver(frame: Uint8Array): void {
     this.framesReceived++
-    if (this.engine === null || this.waiting.length >= RING_FRAMES) {
+    const isDropped = this.engine === null || this.waiting.length >= RING_FRAMES
+    this.trace?.frame('in', frame, isDropped)
+    if (isDropped) {
       this.framesDropped++
       return
     }
@@ -322,6 +335,7 @@ export class EmulatedDpu {
       return
     }
     const burst = this.waiting.splice(0, BURST_FRAMES)
+    this.trace?.burst(burst.length)
     const recordsBefore = this.records
     burst.forEach((frame, i) => {
       machine.place(i, frame)
@@ -397,7 +411,9 @@ export class EmulatedDpu {
 
   private strike(choice: Partial<CutChoice>, hostStays = this.hostStays): CutReport {
     const whole = { ...choice, random: choice.random ?? this.random }
+    this.trace?.cutBegins()
     const report = cut(this.nvdimm, whole)
+    this.trace?.cutEnds(report)
     const { host } = this.options
     const { ram } = this
     if (hostStays) {
@@ -419,6 +435,7 @@ export class EmulatedDpu {
     this.engine?.dispose()
     this.engine = null
     this.options.port?.cardStops()
+    this.trace?.power(false)
     this.framesDropped += this.waiting.length
     this.waiting = []
     for (const timer of [this.pollTimer, this.idleTimer]) {

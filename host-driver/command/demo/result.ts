@@ -55,6 +55,9 @@ export interface DemoResult {
   readonly realMs: number
   readonly image: string
   readonly capture: string
+  /** What the card did around the cut, and the page of it. */
+  readonly trace: string
+  readonly timeline: string
   readonly ok: boolean
 }
 

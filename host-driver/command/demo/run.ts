@@ -37,6 +37,7 @@ import { parseDurability } from '../../way/durability.ts'
 import { PcapWriter } from '../../way/pcap.ts'
 import type { Receipt } from '../../way/write.ts'
 import { type Counts, costBetween } from './cost.ts'
+import { TraceNearTheCut } from './near-the-cut.ts'
 import type { DemoOptions, DemoResult, Recovered } from './result.ts'
 
 /** Bytes of the file that the demo makes for itself. */
@@ -68,6 +69,7 @@ class Demo {
   private readonly image: string
   private readonly capture: string
   private readonly pcap: PcapWriter
+  private readonly traced: TraceNearTheCut
   private readonly link: Link
   private readonly card: EmulatedDpu
   private readonly durable: Set<number> = new Set()
@@ -90,6 +92,7 @@ class Demo {
     this.image = resolve(options.folder, 'part.nvdimm')
     this.capture = resolve(options.folder, 'wire.pcap')
     this.pcap = new PcapWriter(this.capture)
+    this.traced = new TraceNearTheCut(resolve(options.folder, 'run.trace'))
     rmSync(this.image, { force: true })
     rmSync(`${this.image}.condition`, { force: true })
     const { clock } = this
@@ -109,6 +112,7 @@ class Demo {
       clock,
       engine: options.engine,
       seed: this.random.next(),
+      trace: this.traced.trace,
       transmit: (frame) => this.link.send('b', frame),
       onPowerCut: (report) => this.onCut(report),
     })
@@ -148,6 +152,7 @@ class Demo {
       copies: this.copies,
     })
     const cutRecord = this.planCut()
+    this.traced.plan(cutRecord)
     say(
       cutRecord === null
         ? 'no power cut is planned'
@@ -187,6 +192,8 @@ class Demo {
       realMs: performance.now() - this.begun,
       image: this.image,
       capture: this.capture,
+      trace: this.traced.path,
+      timeline: resolve(options.folder, 'timeline.html'),
       ok: lost === 0 && shaWritten === shaRead,
     }
   }
@@ -238,6 +245,7 @@ class Demo {
       void persisted.then(
         () => {
           this.durable.add(slot)
+          this.traced.reached(this.durable.size)
           reached?.(this.durable.size)
         },
         () => {},
@@ -252,6 +260,7 @@ class Demo {
     if (this.finished) return
     this.cutReport = report
     this.acknowledgedBeforeCut = this.durable.size
+    this.traced.cut(this.durable.size)
     const acknowledged = [...this.durable]
     this.options.say?.(
       `power cut: ${report.chunks} chunks of 8 bytes were pending, ${report.chunksKept} of them ` +
@@ -313,6 +322,7 @@ class Demo {
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' })
     this.card.nvdimm.backing?.close()
     this.pcap.close()
+    this.traced.close()
   }
 }
 

@@ -179,6 +179,7 @@ function addLink(command: Command): Command {
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
     .option('--capture <file>', 'write every frame of the card to a pcap file')
     .option('--trace <file>', 'write in words what passes between client, card and host inside')
+    .option('--timeline <file>', "write the card's events, of which 'timeline' makes a page")
     .option('--loss <p>', 'probability that a frame is lost', probability, 0)
     .option('--duplication <p>', 'probability that a frame comes twice', probability, 0)
     .option('--reordering <p>', 'probability that a frame is overtaken', probability, 0)

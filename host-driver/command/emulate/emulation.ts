@@ -58,6 +58,7 @@ import { HostInside } from './host-inside.ts'
 import { NetworkCable } from './network-cable.ts'
 import type { Order } from './orders.ts'
 import { Switchboard } from './switchboard.ts'
+import { TimelineFile } from './timeline-file.ts'
 import { Trace } from './trace.ts'
 
 export interface EmulationOptions {
@@ -92,6 +93,8 @@ export interface EmulationOptions {
   readonly capture?: string
   /** Path of the file that has in words what passes. */
   readonly trace?: string
+  /** Path of the file that has the events of the card, for a page of them. */
+  readonly timeline?: string
   /** Obeyed as soon as it serves, in their order; and whether standard input brings more. */
   readonly order?: readonly Order[]
   readonly console?: boolean
@@ -136,6 +139,7 @@ export class Emulation {
   private cable: NetworkCable | null = null
   private capture: PcapWriter | null = null
   private readonly trace: Trace | null
+  private readonly timeline: TimelineFile | null
   private readonly faults: Faults
   private readonly switchboard: Switchboard
   /** Whether it has come to serve: what this start has made stays from then on. */
@@ -160,6 +164,7 @@ export class Emulation {
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
     this.trace = options.trace === undefined ? null : new Trace()
+    this.timeline = options.timeline === undefined ? null : new TimelineFile(options.timeline)
     this.inside = openInside(options, clock, this.trace)
     const far = this.inside?.persistent?.part
     if (far !== undefined) far.onFailure = onFailure
@@ -170,6 +175,7 @@ export class Emulation {
     this.card = new EmulatedDpu({
       ...(hostPort === undefined ? {} : { port: hostPort }),
       ...(persistent === undefined ? {} : { host: persistent }),
+      ...(this.timeline === null ? {} : { trace: this.timeline.trace }),
       nvdimm,
       clock,
       engine,
@@ -374,6 +380,7 @@ export class Emulation {
     const { capture, trace } = this.options
     if (trace !== undefined) this.trace?.open(trace)
     if (capture !== undefined) this.capture?.toFile(capture)
+    this.timeline?.begin()
     this.trace?.begin()
     this.serves = true
     for (const text of this.warnings) this.output.say(text)
@@ -394,6 +401,14 @@ export class Emulation {
     await this.flash?.close(!this.serves)
     try {
       this.capture?.close()
+    } finally {
+      this.closeTraces()
+    }
+  }
+
+  private closeTraces(): void {
+    try {
+      this.timeline?.close()
     } finally {
       this.trace?.close()
     }
