@@ -42,13 +42,7 @@ export async function connect(
   checkOptions(asked)
   const options = keptOptions(asked)
   const random = randomSource(options.seed)
-  const keys = sessionKeysOf(options, keyOfTarget(target))
-  if (keys !== null) checkClientId(options, keys)
-  const way = await openWay(target, options, random)
-  const datagrams = keys === null ? way : new SealedWay(way, keys, random)
-  const management = new Management(
-    new Calls(datagrams, (options.timeoutMs ?? 5000) * 1000, random),
-  )
+  const { way, management, keys } = await reach(target, options, random)
   const clientId = options.clientId ?? joined(drawUpper(keys, random), random())
   const connection = new Connection(way, management, options, clientId, random)
   obeySignal(connection, options.signal)
@@ -63,6 +57,36 @@ export async function connect(
     connection.close(failed)
     throw error
   }
+}
+
+/** A way to a DPU, and what asks over it. */
+export interface Reached {
+  readonly way: Way
+  readonly management: Management
+}
+
+/**
+ * As `connect`, and no connection is made: the DPU spends nothing on whoever only asks. Who opens
+ * it closes the management calls first, and then the way.
+ */
+export async function openManagement(target: string, asked: ConnectOptions): Promise<Reached> {
+  checkOptions(asked)
+  const options = keptOptions(asked)
+  const { way, management } = await reach(target, options, randomSource(options.seed))
+  return { way, management }
+}
+
+async function reach(
+  target: string | Wire | PcieDevice,
+  options: ConnectOptions,
+  random: () => number,
+): Promise<Reached & { readonly keys: SessionKeyPair | null }> {
+  const keys = sessionKeysOf(options, keyOfTarget(target))
+  if (keys !== null) checkClientId(options, keys)
+  const way = await openWay(target, options, random)
+  const datagrams = keys === null ? way : new SealedWay(way, keys, random)
+  const calls = new Calls(datagrams, (options.timeoutMs ?? 5000) * 1000, random)
+  return { way, management: new Management(calls), keys }
 }
 
 function keyOfTarget(target: string | Wire | PcieDevice): string | null {

@@ -17,6 +17,7 @@ import { addFlash } from './flash/flash.ts'
 import { addImage } from './flash/image.ts'
 import { addInspect } from './inspect/inspect.ts'
 import { addKey } from './key.ts'
+import { addMonitor } from './monitor/monitor.ts'
 import { addPeers } from './peers.ts'
 import { addPersist } from './persist.ts'
 import { addRead } from './read.ts'
@@ -39,6 +40,7 @@ const COMMANDS: readonly ((program: Command, version: string) => void)[] = [
   addFlash,
   addAdminister,
   addCheck,
+  addMonitor,
   addKey,
   addPeers,
   addCompletion,

@@ -339,7 +339,7 @@ export class Management {
   }
 
   /** The region at that place of the table, or null: it is free, or of one that was removed. */
-  private async regionAt(place: number): Promise<RegionInfo | null> {
+  async regionAt(place: number): Promise<RegionInfo | null> {
     try {
       return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, bodyOf()))
     } catch (error) {

@@ -79,7 +79,11 @@ function workFacts({ work }: PartStatus): [string, string][] {
   ]
 }
 
-function servesText({ refuses, readOnly }: RegionInfo): string {
+/** What a region serves, and if not all, why. */
+export function servesText({
+  refuses,
+  readOnly,
+}: Pick<RegionInfo, 'refuses' | 'readOnly'>): string {
   if (refuses !== null) return `no writes (${refuses})`
   return readOnly ? 'read only' : 'read, write'
 }

@@ -5,7 +5,11 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../../dist/perdure.js')
+/** The built command. */
+export const COMMAND: string = join(
+  dirname(fileURLToPath(import.meta.url)),
+  '../../../dist/perdure.js',
+)
 
 /** Its environment: what this machine sets besides would change what it says. */
 export const PLAIN: NodeJS.ProcessEnv = Object.fromEntries(

@@ -1,0 +1,105 @@
+/**
+ * One card, looked at again and again: it is asked, and waited for while it is away.
+ *
+ * Invariants:
+ * - A look at a card that is away is a look, too: it says since when, and why. What was opened to
+ *   the card is closed then, and opened again by the next look, so a name that has moved to another
+ *   address is looked up again.
+ * - What the command line has got wrong is an error of the first look, and ends the command; later
+ *   nothing does but its user.
+ */
+
+import { PerdureError } from '../../base/errors.ts'
+import { openManagement, type Reached } from '../../connect.ts'
+import { DATA, exitCodeOf, NO_INPUT, NO_PERMISSION, USAGE } from '../base/exit-codes.ts'
+import { messageOf } from '../base/system-errors.ts'
+import { aim } from '../base/target.ts'
+import { eventsOf } from './events.ts'
+import type { HealthEvent, Look } from './look.ts'
+import { ratesOf } from './rates.ts'
+import { type Sample, Sampler } from './sample.ts'
+
+/** A look, and what has happened since the one before it. */
+export interface Looked {
+  readonly look: Look
+  readonly events: readonly HealthEvent[]
+}
+
+/** Ends of commands that are about words, or files of this machine: waiting mends none of them. */
+const WRONG: readonly number[] = [USAGE, DATA, NO_INPUT, NO_PERMISSION]
+
+interface Opened extends Reached {
+  readonly sampler: Sampler
+}
+
+export class Follower {
+  readonly target: string
+  private readonly timeoutMs: number
+  private opened: Opened | null = null
+  private before: Look | null = null
+  /** The last sample, whatever came after it. */
+  private last: Sample | null = null
+  private isClosed = false
+
+  /** `timeoutMs`: how long the card may take for an answer. */
+  constructor(target: string, timeoutMs: number) {
+    this.target = target
+    this.timeoutMs = timeoutMs
+  }
+
+  /** Looks at the card, which takes the time of its answers or that of the longest wait. */
+  async look(): Promise<Looked> {
+    const look = await this.lookOnce()
+    const events = eventsOf({ before: this.before, last: this.last, look })
+    this.before = look
+    if (look.up) this.last = look.sample
+    return { look, events }
+  }
+
+  /** Ends a look that is under way, which then says that the card is away, and all later ones. */
+  close(): void {
+    this.isClosed = true
+    this.shut()
+  }
+
+  private async lookOnce(): Promise<Look> {
+    const { target, before } = this
+    try {
+      this.opened ??= await this.open()
+      const sample = await this.opened.sampler.sample()
+      const rates = before?.up ? ratesOf(before.sample, sample) : null
+      return { target, atMs: sample.atMs, up: true, sample, rates }
+    } catch (error) {
+      this.shut()
+      if (before === null && !this.isClosed && WRONG.includes(exitCodeOf(error))) throw error
+      aim(error, target)
+      const code = error instanceof PerdureError ? error.code : 'UNEXPECTED'
+      const atMs = Date.now()
+      const sinceMs = before?.up === false ? before.sinceMs : atMs
+      return { target, atMs, up: false, reason: messageOf(error), code, sinceMs }
+    }
+  }
+
+  private async open(): Promise<Opened> {
+    const { target, timeoutMs } = this
+    const reached = await openManagement(target, { timeoutMs, warn: () => {} })
+    const opened = { ...reached, sampler: new Sampler(reached.management) }
+    if (!this.isClosed) return opened
+    end(opened)
+    throw closed()
+  }
+
+  private shut(): void {
+    if (this.opened !== null) end(this.opened)
+    this.opened = null
+  }
+}
+
+function end({ management, way }: Reached): void {
+  management.close(closed())
+  way.close()
+}
+
+function closed(): PerdureError {
+  return new PerdureError('PERDURE_CLOSED', 'nobody looks any more')
+}

@@ -1,0 +1,187 @@
+/**
+ * Looks in words: a line for a log, and the tables of a terminal.
+ *
+ * Invariant: what is not known is a dash, and never 0: the rates of a first look, and whatever a
+ * card does not tell this client.
+ */
+
+import { FAULTS } from '../../../firmware/board/fault.ts'
+import type { PartStatus } from '../../control/part.ts'
+import { serves, servesText } from '../base/part-text.ts'
+import { type Cell, table } from '../base/table.ts'
+import type { HealthEvent, Look, UpLook } from './look.ts'
+import type { Sample } from './sample.ts'
+
+/** What is not known. */
+const NONE = '-'
+
+/** So many in a second; below ten with a place behind the point. */
+export function rateText(perSecond: number | null | undefined): string {
+  if (perSecond === null || perSecond === undefined) return NONE
+  return perSecond < 10 ? perSecond.toFixed(1) : String(Math.round(perSecond))
+}
+
+/** The time of a look, to the second, in UTC. */
+function timeText(atMs: number): string {
+  return new Date(atMs).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/** What is wrong with a part, or that nothing is. */
+function healthText({ part, isWhole }: Sample): string {
+  const { armed, saveFailed, outlivesPower, superblockPages } = part
+  const words = [
+    ...(armed ? ['armed'] : ['NOT ARMED']),
+    ...(saveFailed ? ['save FAILED'] : []),
+    ...(isWhole && serves(part) && superblockPages < 2
+      ? [`superblock ${superblockPages} of 2`]
+      : []),
+    ...(outlivesPower ? [] : ['volatile']),
+  ]
+  return words.join(', ')
+}
+
+/** A number of the part, where it is told. */
+function whole(
+  { part, isWhole }: Sample,
+  name: 'incarnation' | 'regions' | 'unsettled' | 'recordsRepaired',
+): Cell {
+  return isWhole ? part[name] : NONE
+}
+
+function stateText({ state, fault }: PartStatus): string {
+  return fault === null ? state : `${state} (${fault})`
+}
+
+/** Records that were mended, of all regions, since the start. */
+function mendedIn({ sample: { regions } }: UpLook): Cell {
+  return regions?.reduce((all, { repaired }) => all + repaired, 0) ?? NONE
+}
+
+/** One look as a line. */
+export function lookLine(look: Look): string {
+  const head = `${timeText(look.atMs)} ${look.target}`
+  if (!look.up) return `${head} away: ${look.reason}`
+  const { sample, rates } = look
+  const { part, queues } = sample
+  const figures = [
+    stateText(part),
+    healthText(sample),
+    `incarnation ${whole(sample, 'incarnation')}`,
+    `lost ${whole(sample, 'unsettled')}`,
+    `mended ${mendedIn(look)}`,
+    `faults ${rateText(rates?.met)}/s`,
+    `refused ${rateText(rates?.refusals)}/s`,
+    ...(hasHost(look) ? [`queues ${queues!.used}, elements ${elementsText(look)}/s`] : []),
+  ]
+  return `${head} ${figures.join(', ')}`
+}
+
+function elementsText({ rates }: UpLook): string {
+  return rateText(rates?.queues?.elements)
+}
+
+/** Whether the card tells of a host with queues. */
+function hasHost({ sample: { queues } }: UpLook): boolean {
+  return queues !== null && queues.epoch !== 0
+}
+
+/** One event as a line. */
+export function eventLine({ atMs, target, gravity, text }: HealthEvent): string {
+  return `${timeText(atMs)} ${target} ${gravity}: ${text}`
+}
+
+/** Everything that the newest looks at all targets say, as the lines of a terminal. */
+export function screenLines(looks: readonly Look[]): string[] {
+  const up = looks.filter((look) => look.up)
+  const parts = [cardLines(looks), regionTable(up), faultTable(up), queueTable(up)]
+  return parts
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines, i) => (i === 0 ? lines : ['', ...lines]))
+}
+
+const CARD_HEAD = [
+  ...['card', 'state', 'health', 'lost', 'faults/s', 'refused/s', 'mended', 'recovered'],
+  ...['incarnation', 'regions', 'answers in'],
+]
+
+function cardLines(looks: readonly Look[]): string[] {
+  const rows = looks.map((look): Cell[] => {
+    if (!look.up) {
+      const dashes = CARD_HEAD.slice(3).map(() => NONE)
+      return [look.target, 'AWAY', `since ${timeText(look.sinceMs)}`, ...dashes]
+    }
+    const { target, sample, rates } = look
+    const { part, answerMs } = sample
+    return [
+      target,
+      stateText(part),
+      healthText(sample),
+      whole(sample, 'unsettled'),
+      rateText(rates?.met),
+      rateText(rates?.refusals),
+      mendedIn(look),
+      whole(sample, 'recordsRepaired'),
+      whole(sample, 'incarnation'),
+      whole(sample, 'regions'),
+      `${answerMs.toFixed(1)} ms`,
+    ]
+  })
+  const away = looks.flatMap((look) => (look.up ? [] : [`${look.target}: ${look.reason}`]))
+  return [...table(CARD_HEAD, rows), ...away]
+}
+
+const REGION_HEAD = ['card', 'region', 'kind', 'slots', 'copies', 'lost', 'mended', 'serves']
+
+function regionTable(looks: readonly UpLook[]): string[] {
+  const rows = looks.flatMap(({ target, sample }) => {
+    return (sample.regions ?? []).map((region): Cell[] => [
+      target,
+      region.name,
+      region.pair ? 'pair' : region.kind,
+      region.slots,
+      region.copies,
+      region.unsettled,
+      region.repaired,
+      servesText(region),
+    ])
+  })
+  return rows.length === 0 ? [] : table(REGION_HEAD, rows)
+}
+
+const FAULT_HEAD = ['card', 'fault', 'met', 'in a second', 'meaning']
+
+function faultTable(looks: readonly UpLook[]): string[] {
+  const rows = looks.flatMap(({ target, sample: { faults }, rates }) => {
+    return Object.entries(faults ?? {}).map(([name, count]): Cell[] => {
+      const meaning = FAULTS.find((row) => row.name === name)?.meaning ?? 'unknown here'
+      const perSecond = rates?.faults ? (rates.faults[name] ?? 0) : null
+      return [target, name, count, rateText(perSecond), meaning]
+    })
+  })
+  return rows.length === 0 ? [] : table(FAULT_HEAD, rows)
+}
+
+const QUEUE_HEAD = [
+  ...['card', 'queues', 'cached', 'doorbells/s', 'elements/s', 'completions/s', 'interrupts/s'],
+  ...['refused/s', 'errors'],
+]
+
+/** Of cards that have a host. */
+function queueTable(looks: readonly UpLook[]): string[] {
+  const rows = looks.filter(hasHost).map(({ target, sample, rates }): Cell[] => {
+    const { used, queues, cached, capacity, counters } = sample.queues!
+    const each = rates?.queues
+    return [
+      target,
+      `${used} of ${queues}`,
+      `${cached} of ${capacity}`,
+      rateText(each?.doorbells),
+      rateText(each?.elements),
+      rateText(each?.completions),
+      rateText(each?.interrupts),
+      rateText(each && each.doorbellsRefused + each.elementsRefused),
+      counters.queueErrors,
+    ]
+  })
+  return rows.length === 0 ? [] : table(QUEUE_HEAD, rows)
+}

@@ -1,0 +1,176 @@
+/**
+ * What `perdure monitor` makes of the answers of a card: rates that are never negative, events that
+ * come once, and a screen that stays within its terminal.
+ */
+
+import { describe, expect, test } from 'vitest'
+import { eventsOf } from '../../../host-driver/command/monitor/events.ts'
+import type { DownLook, HealthEvent, Look } from '../../../host-driver/command/monitor/look.ts'
+import { ratesOf } from '../../../host-driver/command/monitor/rates.ts'
+import type { Sample } from '../../../host-driver/command/monitor/sample.ts'
+import { Screen } from '../../../host-driver/command/monitor/screen.ts'
+import { lookLine, screenLines } from '../../../host-driver/command/monitor/text.ts'
+import { lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
+
+describe('rates', () => {
+  const before = sampleOf({
+    faults: { SLOT: 5n, MEDIA: 2n },
+    queues: queuesOf({ elements: 100n }),
+    part: { refusals: { count: 7, last: null } },
+  })
+  const after = {
+    atMs: 2000,
+    faults: { SLOT: 9n, MEDIA: 2n, GUARD: 1n },
+    queues: queuesOf({ elements: 1100n }),
+    part: { refusals: { count: 8, last: null } },
+  }
+
+  test('are differences in a second, of what the card counts', () => {
+    expect(ratesOf(before, sampleOf(after))).toMatchObject({
+      ...{ seconds: 2, met: 2.5, faults: { SLOT: 2, GUARD: 0.5 }, refusals: 0.5 },
+      queues: { elements: 500, doorbells: 0 },
+    })
+  })
+
+  test('there are none of a first sample, nor of one at the same time', () => {
+    expect(ratesOf(null, before)).toBeNull()
+    expect(ratesOf(before, sampleOf({ ...after, atMs: 0 }))).toBeNull()
+  })
+
+  test.each([
+    ['another incarnation', { part: { incarnation: 2, refusals: { count: 9, last: null } } }],
+    ['another part', { part: { deviceId: 'ff'.repeat(16), refusals: { count: 9, last: null } } }],
+    ['a fault that was counted back', { faults: { SLOT: 4n, MEDIA: 2n } }],
+    ['a fault that is not counted any more', { faults: { SLOT: 9n } }],
+    ['a host that counts from 0', { queues: queuesOf({}) }],
+    ['refusals that were counted back', { part: { refusals: { count: 6, last: null } } }],
+  ])('a card that has started has none: %s', (_, more) => {
+    expect(ratesOf(before, sampleOf({ ...after, ...more }))).toBeNull()
+  })
+
+  test('what a card does not tell has no rate, and the rest has', () => {
+    const silent = sampleOf({ ...after, faults: null, queues: null })
+    expect(ratesOf(before, silent)).toMatchObject({ met: null, faults: null, queues: null })
+    expect(ratesOf(before, silent)?.refusals).toBe(0.5)
+  })
+})
+
+/** The events of looks that come one after the other. */
+function told(looks: readonly Look[]): string[][] {
+  let before: Look | null = null
+  let last: Sample | null = null
+  return looks.map((look) => {
+    const events = eventsOf({ before, last, look })
+    before = look
+    if (look.up) last = look.sample
+    return events.map(({ event, gravity }) => `${event} ${gravity}`)
+  })
+}
+
+const away = (atMs = 0): DownLook => {
+  return { target: 'perdure://card', atMs, up: false, reason: 'no answer', code: 'X', sinceMs: 0 }
+}
+
+describe('events', () => {
+  const well = lookAt(sampleOf({}))
+
+  test('a card that is well has none, however often it is looked at', () => {
+    expect(told([well, well, well])).toEqual([[], [], []])
+  })
+
+  test.each([
+    ['save energy', { part: { armed: false } }, 'armed'],
+    ['the last save', { part: { saveFailed: true } }, 'save'],
+    ['lost records', { part: { unsettled: 2 } }, 'lost'],
+    ['a part that refuses', { part: { state: 'refused', fault: 'FOREIGN' } }, 'state'],
+    ['a region', { region: { refuses: 'READ_ONLY', readOnly: true } }, 'region'],
+    ['a region of an older card', { region: { readOnly: true } }, 'region'],
+  ] as const)('%s: once when it goes, and once when it is back', (_, more, event) => {
+    const ill = lookAt(sampleOf(more))
+    const [gone, back] = [[`${event} critical`], [`${event} info`]]
+    expect(told([well, ill, ill, well, well])).toEqual([[], gone, [], back, []])
+    expect(told([ill, ill])).toEqual([gone, []])
+  })
+
+  test('a page of the superblock is a warning', () => {
+    const ill = lookAt(sampleOf({ part: { superblockPages: 1 } }))
+    expect(told([well, ill, well])).toEqual([[], ['superblock warning'], ['superblock info']])
+  })
+
+  test('errors of the medium are told whenever there are more', () => {
+    const met = (count: bigint): Look => lookAt(sampleOf({ faults: { MEDIA: count, SLOT: 9n } }))
+    expect(told([met(1n), met(1n), met(3n)])).toEqual([['media critical'], [], ['media critical']])
+  })
+
+  test('decayed records are told whenever more were mended, and from 0 after a start', () => {
+    const mended = (repaired: number, incarnation = 1): Look => {
+      return lookAt(sampleOf({ region: { repaired }, part: { incarnation } }))
+    }
+    const events = told([well, mended(2), mended(2), mended(1, 2), mended(1, 2)])
+    const restart = ['restart warning', 'mended warning']
+    expect(events).toEqual([[], ['mended warning'], [], restart, []])
+  })
+
+  test('a card that goes is waited for, and says what its start has cost', () => {
+    const part = { incarnation: 2, recordsRepaired: 3, lanesActive: 4 }
+    const events = told([well, away(1), away(2), lookAt(sampleOf({ part })), well])
+    const back = ['back info', 'restart warning', 'recovery info']
+    expect(events.slice(0, 4)).toEqual([[], ['gone critical'], [], back])
+    expect(told([away(), away()])).toEqual([['gone critical'], []])
+  })
+
+  test('another part at the same address is no restart', () => {
+    const other = lookAt(sampleOf({ part: { deviceId: '11'.repeat(16) } }))
+    expect(told([well, other])).toEqual([[], ['part warning']])
+  })
+})
+
+/** Without what the screen itself tells the terminal to do. */
+function withoutMoves(text: string): string {
+  return ['2J', 'H', 'K', 'J'].reduce((left, one) => left.replaceAll(`\u001b[${one}`, ''), text)
+}
+
+describe('what is shown', () => {
+  const name = '\u001b[2Jorders\n'
+  const looks: Look[] = [
+    lookAt(sampleOf({ region: { name }, queues: queuesOf({ elements: 3n }) })),
+    { ...away(), target: 'perdure://other' },
+  ]
+
+  test('nothing that a card says moves the cursor or ends a line', () => {
+    const events: HealthEvent[] = [
+      { target: 'a', atMs: 0, event: 'region', gravity: 'critical', text: name },
+    ]
+    const shown = new Screen(2).renew(looks[0]!, events, { columns: 200, rows: 50 })
+    expect(shown).toContain('\\x1b[2Jorders\\x0a')
+    expect(shown.split('\u001b[2J')).toHaveLength(2)
+    const kept = withoutMoves(shown)
+    expect(kept).not.toContain('\u001b')
+  })
+
+  test.each([
+    [80, 24],
+    [40, 6],
+    [20, 3],
+    [1, 2],
+  ])('a terminal of %i columns and %i rows is never overfull', (columns, rows) => {
+    const screen = new Screen(2)
+    for (let i = 0; i < 20; i++) {
+      const events: HealthEvent[] = [
+        { target: 'a', atMs: i, event: 'gone', gravity: 'critical', text: 'x'.repeat(i) },
+      ]
+      const text = screen.renew(looks[i % 2]!, events, { columns, rows })
+      const lines = withoutMoves(text).split('\n')
+      expect(lines.length).toBeLessThanOrEqual(rows)
+      for (const line of lines) expect([...line].length).toBeLessThanOrEqual(columns)
+    }
+  })
+
+  test('what is not known is a dash', () => {
+    expect(lookLine(looks[0]!)).toMatch(/faults -\/s, refused -\/s, queues 2, elements -\/s$/)
+    expect(lookLine(looks[1]!)).toMatch(/perdure:\/\/other away: no answer$/)
+    const silent = lookAt(sampleOf({ regions: null, faults: null }))
+    expect(lookLine(silent)).toContain('mended -')
+    expect(screenLines([silent]).join('\n')).not.toContain('region ')
+  })
+})

@@ -1,0 +1,57 @@
+/** Samples of a card as they might come, made of what is said of them and of a card that is well. */
+
+import { QUEUE_COUNTERS, type QueueCounter } from '../../../firmware/host/host.ts'
+import type { UpLook } from '../../../host-driver/command/monitor/look.ts'
+import type { RegionSample, Sample } from '../../../host-driver/command/monitor/sample.ts'
+import type { PartStatus } from '../../../host-driver/control/part.ts'
+import type { QueuesStatus } from '../../../host-driver/control/queues.ts'
+
+const PART: PartStatus = {
+  ...{ state: 'serving', fault: null, armed: true, durable: 'power', outlivesPower: true },
+  ...{ saveFailed: false, access: 'peers', regions: 1, incarnation: 1 },
+  ...{ deviceId: '00'.repeat(16), nvdimmBytes: 1 << 20, pathMtu: 4096, formatVersion: 4 },
+  ...{ reportEntries: 0, unsettled: 0, linesRead: 0, lanesActive: 0, recordsScanned: 0 },
+  ...{ recordsRepaired: 0, operationsRecovered: 0, superblockPages: 2, superblockMended: 0 },
+  ...{ operationsMended: 0, operationsLost: 0, work: null, refusals: { count: 0, last: null } },
+}
+
+const REGION: RegionSample = {
+  ...{ name: 'orders', id: 1, kind: 'records', slots: 64, capacity: 4096, copies: 2 },
+  ...{ fixedLength: false, pair: false, takesGuards: true, joinsBatches: true },
+  ...{ placement: 'local', writePersist: false, protectionDomain: 0, length: 0n, base: 0n },
+  ...{ stride: 8192, unsettled: 0, repaired: 0, readOnly: false, refuses: null },
+}
+
+/** What a sample has that is not as it is of a card that is well. */
+interface Said {
+  readonly atMs?: number
+  readonly part?: Partial<PartStatus>
+  readonly region?: Partial<RegionSample>
+  readonly regions?: readonly RegionSample[] | null
+  readonly faults?: Readonly<Record<string, bigint>> | null
+  readonly queues?: QueuesStatus | null
+}
+
+export function sampleOf({ atMs = 0, part, region, regions, faults = {}, queues }: Said): Sample {
+  return {
+    ...{ atMs, steadyMs: atMs, answerMs: 1 },
+    ...{ part: { ...PART, ...part }, isWhole: true },
+    ...{ faults, queues: queues ?? null },
+    regions: regions === undefined ? [{ ...REGION, ...region }] : regions,
+    recovery: { lines: 0, repaired: 0, lost: 0, refused: 0 },
+  }
+}
+
+/** A host that has so many of each of these, and none of the others. */
+export function queuesOf(counts: Partial<Record<QueueCounter, bigint>>): QueuesStatus {
+  const counters = Object.fromEntries(QUEUE_COUNTERS.map((name) => [name, counts[name] ?? 0n]))
+  return {
+    ...{ epoch: 1, queues: 64, used: 2, cached: 1, capacity: 256 },
+    ...{ policy: 'oldest', n: 1, ageUs: 0, pointerOrder: 'distance' },
+    counters: counters as Record<QueueCounter, bigint>,
+  }
+}
+
+export function lookAt(sample: Sample, target = 'perdure://card'): UpLook {
+  return { target, atMs: sample.atMs, up: true, sample, rates: null }
+}
