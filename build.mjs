@@ -18,6 +18,7 @@
  *   index.js      the host driver
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
+ *   monitor.*     the page of `perdure monitor --web`
  *   perdure.lua   the dissector for Wireshark, which `perdure capture` installs
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
  *   *.js.map      the sources of these: `node --enable-source-maps`, and debuggers
@@ -162,6 +163,26 @@ async function makeDissector() {
   return { path: join(DIST, 'perdure.lua'), contents: dissectorText(join(ROOT, folder)) }
 }
 
+/**
+ * The page of a monitor. What is bundled with it (uPlot, MIT) asks that its licence goes with it, so
+ * that stands at the top of the script and of the style.
+ */
+async function bundlePage() {
+  const folder = 'host-driver/command/monitor/page'
+  const licence = `/*! uPlot\n${readFileSync(join(MODULES, 'uplot/LICENSE'), 'utf8')}*/`
+  const options = {
+    ...{ platform: 'browser', format: 'iife', target: 'es2022', minify: true },
+    banner: { js: licence, css: licence },
+  }
+  const sources = [`${folder}/client.ts`, `${folder}/page.css`]
+  const files = await Promise.all(sources.map((source) => bundle({ monitor: source }, options)))
+  const html = {
+    path: join(DIST, 'monitor.html'),
+    contents: readFileSync(join(ROOT, folder, 'page.html')),
+  }
+  return [...files.flat(), html]
+}
+
 /** Puts `files` into dist, the shared pieces first, each by one rename. */
 function place(files) {
   mkdirSync(DIST, { recursive: true })
@@ -198,9 +219,10 @@ function sweep(files) {
 
 /** Builds everything that runs. About 0.2 s. */
 async function build() {
-  const [firmware, dissector, node] = await Promise.all([
+  const [firmware, dissector, page, node] = await Promise.all([
     bundleFirmware(),
     makeDissector(),
+    bundlePage(),
     bundleForNode(
       {
         index: 'host-driver/index.ts',
@@ -213,7 +235,7 @@ async function build() {
   const network = await bundleForNode({
     'board-qemu-network': 'boards/qemu-virt/network-worker.ts',
   })
-  place([...firmware, dissector, ...node, ...network])
+  place([...firmware, dissector, ...page, ...node, ...network])
   sweep(node)
 }
 
@@ -310,6 +332,7 @@ async function checkSources() {
     await run(tsc, ['-p', join(ROOT, 'tsconfig.json')]),
     await run(tsc, ['-p', join(ROOT, 'firmware/tsconfig.json')]),
     await run(tsc, ['-p', join(ROOT, 'host-driver/examples/tsconfig.json')]),
+    await run(tsc, ['-p', join(ROOT, 'host-driver/command/monitor/page/tsconfig.json')]),
     await run(command('@biomejs/biome', 'biome'), ['check', '--error-on-warnings', ROOT]),
   ]
   return codes.find((code) => code !== 0) ?? 0

@@ -20,6 +20,9 @@ const GRAVITY = { OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3 } as const
 
 type Gravity = keyof typeof GRAVITY
 
+/** What is refused, if it is. */
+type Refusing = Pick<RegionInfo, 'name' | 'refuses'>
+
 /** Something that is not as it should be. */
 interface Finding {
   readonly gravity: Gravity
@@ -75,8 +78,7 @@ async function check(target: string, options: Options): Promise<number> {
     return await withTarget(target, looking, async ({ dpu }) => {
       const part = await dpu.status()
       const regions = serves(part) ? await dpu.regions() : []
-      const findings = [...ofPart(part, allow), ...regions.flatMap(ofRegion)]
-      return tell(output, target, findings, figuresOf(part, regions))
+      return tell(output, target, findingsOf(part, regions, allow), figuresOf(part, regions))
     })
   } catch (error) {
     const isSilent = error instanceof PerdureError && SILENT.includes(error.code)
@@ -93,10 +95,28 @@ const SILENT: readonly string[] = [
   'PERDURE_DEADLINE',
 ]
 
+/** What is not as it should be, of the part and its regions. */
+export function findingsOf(
+  part: PartStatus,
+  regions: readonly Refusing[],
+  allowed: readonly Allowed[],
+): Finding[] {
+  return [...ofPart(part, allowed), ...regions.flatMap(ofRegion)]
+}
+
+/** The gravest of them, or OK. */
+export function gravest(findings: readonly Finding[]): Gravity {
+  return ORDER.find((one) => findings.some((found) => found.gravity === one)) ?? 'OK'
+}
+
+const ORDER: readonly Gravity[] = ['CRITICAL', 'UNKNOWN', 'WARNING']
+
 /** What there is to say of the part. */
 function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
   const { state, fault, unsettled, superblockPages, operationsLost } = part
   const isServing = serves(part)
+  // A card with peers tells a stranger neither its incarnation nor its superblock.
+  const isTold = isServing && part.incarnation > 0
   const all: readonly (readonly [boolean, Gravity, string])[] = [
     [!isServing, 'CRITICAL', `the part does not serve (${fault ?? state})`],
     [state === 'failedClosed', 'CRITICAL', `the part takes no writes (${fault ?? state})`],
@@ -104,7 +124,7 @@ function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
     [part.saveFailed, 'CRITICAL', 'the last save of the NVDIMM failed'],
     [unsettled > 0, 'CRITICAL', `${unsettled} records are lost`],
     [
-      isServing && superblockPages < 2,
+      isTold && superblockPages < 2,
       'WARNING',
       `${superblockPages} of 2 superblock pages are whole`,
     ],
@@ -123,7 +143,7 @@ function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
   return all.filter(([is]) => is).map(([, gravity, text]) => ({ gravity, text }))
 }
 
-function ofRegion({ name, refuses }: RegionInfo): Finding[] {
+function ofRegion({ name, refuses }: Refusing): Finding[] {
   if (refuses === null) return []
   return [{ gravity: 'CRITICAL', text: `region '${name}' takes no writes (${refuses})` }]
 }
@@ -147,9 +167,8 @@ function tell(
   findings: readonly Finding[],
   figures: Readonly<Record<string, number>>,
 ): number {
-  const order: readonly Gravity[] = ['CRITICAL', 'UNKNOWN', 'WARNING']
-  const gravity = order.find((one) => findings.some((found) => found.gravity === one)) ?? 'OK'
-  const sorted = order.flatMap((one) => findings.filter((found) => found.gravity === one))
+  const gravity = gravest(findings)
+  const sorted = ORDER.flatMap((one) => findings.filter((found) => found.gravity === one))
   if (output.json) {
     output.printJson({ target, state: gravity, findings: sorted, figures })
     return GRAVITY[gravity]

@@ -1,6 +1,6 @@
 /**
  * `perdure monitor TARGET…`: what cards tell of themselves, again and again: a table that renews
- * itself on a terminal, a line for each look elsewhere, or JSON Lines.
+ * itself on a terminal, a line for each look elsewhere, JSON Lines, or a page for a browser.
  *
  * Invariants:
  * - A card that goes away is waited for, and said to be away; no card holds up the others.
@@ -9,6 +9,7 @@
  *   the last one.
  */
 
+import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ArgumentError } from '../../base/errors.ts'
@@ -21,10 +22,13 @@ import { eventJson, lookJson } from './json.ts'
 import { metricsText } from './metrics.ts'
 import { Screen } from './screen.ts'
 import { eventLine, lookLine } from './text.ts'
+import { type PageFiles, WebServer } from './web.ts'
 
 interface Options {
   readonly json?: boolean
   readonly metrics?: boolean
+  /** The port of the page, 0 for any; true where none is said. */
+  readonly web?: number | true
   readonly interval: number
   readonly timeout: number
   readonly count: number
@@ -43,6 +47,7 @@ export function addMonitor(program: Command): void {
     .option('--timeout <seconds>', 'for an answer of a card', seconds(0.1), TIMEOUT_SECONDS)
     .option('--json', 'as JSON Lines: one object for each look, and for each event')
     .option('--metrics', 'print once what there is, as Prometheus wants it')
+    .option('--web [port]', 'show it as a page on this machine, on any port by default', port)
     .action(async (targets: readonly string[], options: Options) => {
       process.exitCode = await monitor(targets, options)
     })
@@ -56,6 +61,12 @@ function seconds(least: number): (text: string) => number {
   }
 }
 
+function port(text: string): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value <= 65535) return value
+  throw new InvalidArgumentError('a port, 0 to 65535; 0 takes any that is free')
+}
+
 async function monitor(targets: readonly string[], options: Options): Promise<number> {
   checkTargets(targets)
   const followers = targets.map((target) => new Follower(target, options.timeout * 1000))
@@ -65,15 +76,41 @@ async function monitor(targets: readonly string[], options: Options): Promise<nu
   ended.signal.addEventListener('abort', () => {
     for (const one of followers) one.close()
   })
-  const tell = teller(options)
+  let server: WebServer | null = null
   try {
+    server = await serve(targets, options)
+    const tell = teller(options, server)
     const looks = followers.map((one) => follow(one, options, ended.signal, tell))
     const isUp = await Promise.all(looks)
     return ended.signal.aborted || isUp.every((is) => is) ? OK : UNAVAILABLE
   } finally {
     release()
     ended.abort()
+    server?.close()
   }
+}
+
+/** The server of the page, where one is asked for; its address is data. */
+async function serve(
+  targets: readonly string[],
+  { json = false, web, interval }: Options,
+): Promise<WebServer | null> {
+  if (web === undefined) return null
+  const server = new WebServer(pageFiles(), targets, interval * 1000)
+  const address = await server.listen(web === true ? 0 : web)
+  const output = new Output(json)
+  if (json) output.printJson({ web: address })
+  else output.print(address)
+  return server
+}
+
+/** What the page is made of lies beside the bundle. */
+function pageFiles(): PageFiles {
+  const read = (name: string): string => {
+    return readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
+  }
+  const [html, script, style] = ['monitor.html', 'monitor.js', 'monitor.css'].map(read)
+  return { html: html!, script: script!, style: style! }
 }
 
 function checkTargets(targets: readonly string[]): void {
@@ -88,9 +125,11 @@ function checkTargets(targets: readonly string[]): void {
 /** One look at each card, as text of Prometheus: for who collects files, or has a script. */
 async function printMetrics(
   followers: readonly Follower[],
-  { json = false }: Options,
+  { json = false, web }: Options,
 ): Promise<number> {
-  if (json) throw new ArgumentError('--metrics is a text of its own: leave out --json')
+  if (json || web !== undefined) {
+    throw new ArgumentError('--metrics is a text of its own: leave out --json and --web')
+  }
   const output = new Output(false)
   try {
     const looked = await Promise.all(followers.map((one) => one.look()))
@@ -127,7 +166,15 @@ async function follow(
 }
 
 /** Shows looks as they come. */
-function teller({ json = false, interval }: Options): (looked: Looked) => void {
+function teller(options: Options, server: WebServer | null): (looked: Looked) => void {
+  const show = shower(options)
+  return (looked) => {
+    server?.take(looked.look, looked.events)
+    show(looked)
+  }
+}
+
+function shower({ json = false, interval, web }: Options): (looked: Looked) => void {
   const output = new Output(json)
   if (json) {
     return ({ look, events }) => {
@@ -135,10 +182,10 @@ function teller({ json = false, interval }: Options): (looked: Looked) => void {
       output.printJson(lookJson(look))
     }
   }
-  if (process.stdout.isTTY !== true) {
+  if (process.stdout.isTTY !== true || web !== undefined) {
     return ({ look, events }) => {
       for (const event of events) output.say(eventLine(event))
-      output.print(lookLine(look))
+      if (web === undefined) output.print(lookLine(look))
     }
   }
   const screen = new Screen(interval)

@@ -93,7 +93,7 @@ export function eventLine({ atMs, target, gravity, text }: HealthEvent): string 
 /** Everything that the newest looks at all targets say, as the lines of a terminal. */
 export function screenLines(looks: readonly Look[]): string[] {
   const up = looks.filter((look) => look.up)
-  const parts = [cardLines(looks), regionTable(up), faultTable(up), queueTable(up)]
+  const parts = [cardLines(looks), ...TABLES.map((one) => ofSeveral(up, one))]
   return parts
     .filter((lines) => lines.length > 0)
     .flatMap((lines, i) => (i === 0 ? lines : ['', ...lines]))
@@ -130,58 +130,71 @@ function cardLines(looks: readonly Look[]): string[] {
   return [...table(CARD_HEAD, rows), ...away]
 }
 
-const REGION_HEAD = ['card', 'region', 'kind', 'slots', 'copies', 'lost', 'mended', 'serves']
-
-function regionTable(looks: readonly UpLook[]): string[] {
-  const rows = looks.flatMap(({ target, sample }) => {
-    return (sample.regions ?? []).map((region): Cell[] => [
-      target,
-      region.name,
-      region.pair ? 'pair' : region.kind,
-      region.slots,
-      region.copies,
-      region.unsettled,
-      region.repaired,
-      servesText(region),
-    ])
-  })
-  return rows.length === 0 ? [] : table(REGION_HEAD, rows)
+/** A table of what one card has of something. */
+export interface CardTable {
+  readonly title: string
+  readonly head: readonly string[]
+  readonly rows: readonly (readonly Cell[])[]
 }
 
-const FAULT_HEAD = ['card', 'fault', 'met', 'in a second', 'meaning']
+const TABLES: readonly ((look: UpLook) => CardTable)[] = [regionTable, faultTable, queueTable]
 
-function faultTable(looks: readonly UpLook[]): string[] {
-  const rows = looks.flatMap(({ target, sample: { faults }, rates }) => {
-    return Object.entries(faults ?? {}).map(([name, count]): Cell[] => {
-      const meaning = FAULTS.find((row) => row.name === name)?.meaning ?? 'unknown here'
-      const perSecond = rates?.faults ? (rates.faults[name] ?? 0) : null
-      return [target, name, count, rateText(perSecond), meaning]
-    })
-  })
-  return rows.length === 0 ? [] : table(FAULT_HEAD, rows)
+/** The tables of a card that have something in them. */
+export function tablesOf(look: UpLook): CardTable[] {
+  return TABLES.map((one) => one(look)).filter(({ rows }) => rows.length > 0)
 }
 
-const QUEUE_HEAD = [
-  ...['card', 'queues', 'cached', 'doorbells/s', 'elements/s', 'completions/s', 'interrupts/s'],
-  ...['refused/s', 'errors'],
-]
+/** The same table of several cards, which stand in front. */
+function ofSeveral(looks: readonly UpLook[], tableOf: (look: UpLook) => CardTable): string[] {
+  const each = looks.map((look) => ({ target: look.target, ...tableOf(look) }))
+  const rows = each.flatMap((one) => one.rows.map((row) => [one.target, ...row]))
+  return rows.length === 0 ? [] : table(['card', ...each[0]!.head], rows)
+}
 
-/** Of cards that have a host. */
-function queueTable(looks: readonly UpLook[]): string[] {
-  const rows = looks.filter(hasHost).map(({ target, sample, rates }): Cell[] => {
-    const { used, queues, cached, capacity, counters } = sample.queues!
-    const each = rates?.queues
-    return [
-      target,
-      `${used} of ${queues}`,
-      `${cached} of ${capacity}`,
-      rateText(each?.doorbells),
-      rateText(each?.elements),
-      rateText(each?.completions),
-      rateText(each?.interrupts),
-      rateText(each && each.doorbellsRefused + each.elementsRefused),
-      counters.queueErrors,
-    ]
+function regionTable({ sample }: UpLook): CardTable {
+  const rows = (sample.regions ?? []).map((region): Cell[] => [
+    region.name,
+    region.pair ? 'pair' : region.kind,
+    region.slots,
+    region.copies,
+    region.unsettled,
+    region.repaired,
+    servesText(region),
+  ])
+  const head = ['region', 'kind', 'slots', 'copies', 'lost', 'mended', 'serves']
+  return { title: 'Regions', head, rows }
+}
+
+function faultTable({ sample: { faults }, rates }: UpLook): CardTable {
+  const rows = Object.entries(faults ?? {}).map(([name, count]): Cell[] => {
+    const meaning = FAULTS.find((row) => row.name === name)?.meaning ?? 'unknown here'
+    const perSecond = rates?.faults ? (rates.faults[name] ?? 0) : null
+    return [name, count, rateText(perSecond), meaning]
   })
-  return rows.length === 0 ? [] : table(QUEUE_HEAD, rows)
+  const head = ['fault', 'met', 'in a second', 'meaning']
+  return { title: 'Faults met since the start', head, rows }
+}
+
+/** Of a card that has a host. */
+function queueTable(look: UpLook): CardTable {
+  const head = [
+    ...['queues', 'cached', 'doorbells/s', 'elements/s', 'completions/s', 'interrupts/s'],
+    ...['refused/s', 'errors'],
+  ]
+  const title = "Queues of the card's host"
+  const { sample, rates } = look
+  if (!hasHost(look)) return { title, head, rows: [] }
+  const { used, queues, cached, capacity, counters } = sample.queues!
+  const each = rates?.queues
+  const row: Cell[] = [
+    `${used} of ${queues}`,
+    `${cached} of ${capacity}`,
+    rateText(each?.doorbells),
+    rateText(each?.elements),
+    rateText(each?.completions),
+    rateText(each?.interrupts),
+    rateText(each && each.doorbellsRefused + each.elementsRefused),
+    counters.queueErrors,
+  ]
+  return { title, head, rows: [row] }
 }
