@@ -164,8 +164,8 @@ async function makeDissector() {
 }
 
 /**
- * The page of a monitor. What is bundled with it (uPlot, MIT) asks that its licence goes with it, so
- * that stands at the top of the script and of the style.
+ * The page of a monitor. What is bundled with it (uPlot, MIT) asks that its licence goes with it,
+ * so that stands at the top of the script and of the style.
  */
 async function bundlePage() {
   const folder = 'host-driver/command/monitor/page'

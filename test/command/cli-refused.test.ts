@@ -240,6 +240,7 @@ const ADMINISTER: readonly Row[] = [
   ['monitor perdure://TAKEN --timeout x', 64, "'x'", 'seconds, 0.1 to 3600'],
   ['monitor perdure://127.0.0.1:70000', 64, '127.0.0.1:70000', '1 to 65535'],
   ['monitor perdure://TAKEN --metrics --json', 64, '--metrics is a text of its own', '--json'],
+  ['monitor perdure://TAKEN pcie:x --smp unix:x', 64, '--smp is the port of one card', 'alone'],
   ['monitor perdure://TAKEN --metrics --web', 64, '--metrics is a text of its own', '--web'],
   ['monitor perdure://TAKEN --web 65536', 64, "'65536'", 'a port, 0 to 65535'],
   ['monitor pcie:none', 66, 'none is not there', "'perdure emulate --host none' makes it"],

@@ -90,7 +90,10 @@ function withPort(command: Command): Command {
 }
 
 /** A serial line, a Unix socket, the console of rshim, or UDP. */
-async function openPort({ port, baud }: PortOptions): Promise<SmpPort> {
+export async function openPort({
+  port,
+  baud,
+}: Pick<PortOptions, 'port' | 'baud'>): Promise<SmpPort> {
   if (port.startsWith(UDP)) return await udpPort(port.slice(UDP.length))
   return linePort(await openLine(port, baud, GIVE))
 }

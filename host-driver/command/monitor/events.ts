@@ -9,6 +9,7 @@
  */
 
 import type { PartStatus } from '../../control/part.ts'
+import type { FirmwareSample } from './firmware.ts'
 import type { EventName, Gravity, HealthEvent, Look } from './look.ts'
 import { isOneLife } from './rates.ts'
 import type { RegionSample, Sample } from './sample.ts'
@@ -50,6 +51,7 @@ function ofSample(before: Look | null, last: Sample | null, now: Sample): Found[
     ...ofPart(last?.part ?? null, now),
     ...ofMedium(isOne ? last : null, now),
     ...ofRegions(last?.regions ?? [], now.regions ?? []),
+    ...ofFirmware(last?.firmware ?? null, now.firmware),
   ]
 }
 
@@ -159,4 +161,22 @@ function ofRegions(last: readonly RegionSample[], now: readonly RegionSample[]):
 function refusalOf(region: RegionSample | undefined): string | null {
   if (region === undefined) return null
   return region.refuses ?? (region.readOnly ? 'READ_ONLY' : null)
+}
+
+/** A port of SMP that does not answer for a while has told nothing new. */
+function ofFirmware(last: FirmwareSample | null, now: FirmwareSample | null): Found[] {
+  if (now === null) return []
+  const name = now.version ?? 'what the card came with'
+  if (now.onTrial && !(last?.onTrial === true && last.sha256 === now.sha256)) {
+    const left =
+      now.secondsLeft > 0 ? `: it goes back in ${now.secondsLeft} s unless it is confirmed` : ''
+    return [['firmware', 'warning', `firmware ${name} is on trial${left}`]]
+  }
+  if (last === null || now.onTrial) return []
+  if (last.onTrial && last.sha256 === now.sha256) {
+    return [['firmware', 'info', `firmware ${name} is confirmed`]]
+  }
+  if (last.sha256 === now.sha256) return []
+  const why = now.reason === '' ? '' : `: ${now.reason}`
+  return [['firmware', 'warning', `firmware ${name} runs instead of ${last.version}${why}`]]
 }

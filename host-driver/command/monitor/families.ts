@@ -84,6 +84,12 @@ function infoPoints({ part, isWhole }: Sample): Point[] {
   return [{ labels: isWhole ? { device: deviceId, ...labels } : labels, value: 1 }]
 }
 
+function buildPoints({ firmware }: Sample): Point[] {
+  if (firmware === null || firmware.sha256 === null) return []
+  const { version, sha256 } = firmware
+  return [{ labels: { version: version ?? '', sha256 }, value: 1 }]
+}
+
 /** Counters of the host's queues under the names of Prometheus: 'queueErrors', 'queue_errors'. */
 function queuePoints({ queues }: Sample): Point[] {
   if (queues === null || queues.epoch === 0) return []
@@ -108,6 +114,17 @@ export const FAMILIES: readonly Family[] = [
   {
     ...{ name: 'perdure_part_info', type: 'gauge', points: infoPoints },
     help: 'What the part is: its device, the version of its format, who may come; 1.',
+  },
+  {
+    ...{ name: 'perdure_build_info', type: 'gauge', points: buildPoints },
+    help: 'The image of firmware that runs, where the port of SMP is named: version, SHA-256; 1.',
+  },
+  {
+    ...{ name: 'perdure_firmware_on_trial', type: 'gauge' },
+    help: 'Whether firmware is on trial, and goes back unless it is confirmed: 1, or 0.',
+    points: ({ firmware }) => {
+      return firmware === null ? [] : [{ labels: {}, value: firmware.onTrial ? 1 : 0 }]
+    },
   },
   {
     ...{ name: 'perdure_part_health', type: 'gauge', points: healthPoints },

@@ -15,6 +15,7 @@ import { DATA, exitCodeOf, NO_INPUT, NO_PERMISSION, USAGE } from '../base/exit-c
 import { messageOf } from '../base/system-errors.ts'
 import { aim } from '../base/target.ts'
 import { eventsOf } from './events.ts'
+import { askFirmware, type FirmwareSample } from './firmware.ts'
 import type { HealthEvent, Look } from './look.ts'
 import { ratesOf } from './rates.ts'
 import { type Sample, Sampler } from './sample.ts'
@@ -35,16 +36,18 @@ interface Opened extends Reached {
 export class Follower {
   readonly target: string
   private readonly timeoutMs: number
+  private readonly smp: string | null
   private opened: Opened | null = null
   private before: Look | null = null
   /** The last sample, whatever came after it. */
   private last: Sample | null = null
   private isClosed = false
 
-  /** `timeoutMs`: how long the card may take for an answer. */
-  constructor(target: string, timeoutMs: number) {
+  /** `timeoutMs`: how long the card may take for an answer. `smp`: its port of SMP, or null. */
+  constructor(target: string, timeoutMs: number, smp: string | null) {
     this.target = target
     this.timeoutMs = timeoutMs
+    this.smp = smp
   }
 
   /** Looks at the card, which takes the time of its answers or that of the longest wait. */
@@ -52,7 +55,11 @@ export class Follower {
     const look = await this.lookOnce()
     const events = eventsOf({ before: this.before, last: this.last, look })
     this.before = look
-    if (look.up) this.last = look.sample
+    if (look.up) {
+      // A port of SMP that is silent for a look says nothing new.
+      const firmware = look.sample.firmware ?? this.last?.firmware ?? null
+      this.last = { ...look.sample, firmware }
+    }
     return { look, events }
   }
 
@@ -81,9 +88,12 @@ export class Follower {
   }
 
   private async open(): Promise<Opened> {
-    const { target, timeoutMs } = this
+    const { target, timeoutMs, smp } = this
     const reached = await openManagement(target, { timeoutMs, warn: () => {} })
-    const opened = { ...reached, sampler: new Sampler(reached.management) }
+    const firmware = async (): Promise<FirmwareSample | null> => {
+      return smp === null ? null : await askFirmware(smp, timeoutMs)
+    }
+    const opened = { ...reached, sampler: new Sampler(reached.management, firmware) }
     if (!this.isClosed) return opened
     end(opened)
     throw closed()

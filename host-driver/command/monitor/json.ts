@@ -18,8 +18,18 @@ export function lookJson(look: Look): object {
     return { ...head, code, reason, since: new Date(sinceMs).toISOString() }
   }
   const { sample, rates } = look
-  const { faults, queues, regions, recovery, answerMs } = sample
-  return { ...head, answerMs, rates, part: partJson(sample), recovery, regions, faults, queues }
+  const { faults, queues, regions, recovery, firmware, answerMs } = sample
+  return {
+    ...head,
+    answerMs,
+    rates,
+    part: partJson(sample),
+    recovery,
+    regions,
+    faults,
+    queues,
+    firmware,
+  }
 }
 
 /** Of what is not told, nothing. */

@@ -54,3 +54,4 @@ export type EventName =
   | 'mended'
   | 'superblock'
   | 'region'
+  | 'firmware'

@@ -5,8 +5,8 @@
  * Invariants:
  * - A card that goes away is waited for, and said to be away; no card holds up the others.
  * - Only cards are monitored. An image stands still, and booting it would be a start of its own.
- * - It ends with 0 where its user ends it. After `--count` looks, 69 says that a card did not answer
- *   the last one.
+ * - It ends with 0 where its user ends it. After `--count` looks, 69 says that a card did not
+ *   answer the last one.
  */
 
 import { readFileSync } from 'node:fs'
@@ -26,6 +26,7 @@ import { type PageFiles, WebServer } from './web.ts'
 
 interface Options {
   readonly json?: boolean
+  readonly smp?: string
   readonly metrics?: boolean
   /** The port of the page, 0 for any; true where none is said. */
   readonly web?: number | true
@@ -46,6 +47,7 @@ export function addMonitor(program: Command): void {
     .option('--count <n>', 'end after so many looks at each card', wholeNumber(1), Infinity)
     .option('--timeout <seconds>', 'for an answer of a card', seconds(0.1), TIMEOUT_SECONDS)
     .option('--json', 'as JSON Lines: one object for each look, and for each event')
+    .option('--smp <port>', 'ask what firmware runs: unix:PATH, udp:HOST, a serial line')
     .option('--metrics', 'print once what there is, as Prometheus wants it')
     .option('--web [port]', 'show it as a page on this machine, on any port by default', port)
     .action(async (targets: readonly string[], options: Options) => {
@@ -69,7 +71,11 @@ function port(text: string): number {
 
 async function monitor(targets: readonly string[], options: Options): Promise<number> {
   checkTargets(targets)
-  const followers = targets.map((target) => new Follower(target, options.timeout * 1000))
+  const { timeout, smp = null } = options
+  if (smp !== null && targets.length > 1) {
+    throw new ArgumentError('--smp is the port of one card: name that card alone')
+  }
+  const followers = targets.map((target) => new Follower(target, timeout * 1000, smp))
   if (options.metrics === true) return await printMetrics(followers, options)
   const ended = new AbortController()
   const release = whenEnded(() => ended.abort())

@@ -15,12 +15,13 @@ import type { Management } from '../../control/management.ts'
 import type { PartStatus, RegionInfo } from '../../control/part.ts'
 import type { QueuesStatus } from '../../control/queues.ts'
 import { serves } from '../base/part-text.ts'
+import type { FirmwareSample } from './firmware.ts'
 
 /** A region as it is told: whoever looks needs no key of it. */
 export type RegionSample = Omit<RegionInfo, 'key' | 'rkey'>
 
 /** What the report of the last start says, in numbers of records; scans since then add to it. */
-export interface RecoverySample {
+interface RecoverySample {
   readonly lines: number
   readonly repaired: number
   readonly lost: number
@@ -45,6 +46,8 @@ export interface Sample {
   readonly queues: QueuesStatus | null
   readonly regions: readonly RegionSample[] | null
   readonly recovery: RecoverySample | null
+  /** What runs on the card, where its port of SMP was named and answers. */
+  readonly firmware: FirmwareSample | null
 }
 
 /**
@@ -59,11 +62,14 @@ const AGAIN = 2
 /** Asks one card; keeps what need not be asked again. */
 export class Sampler {
   private readonly management: Management
+  private readonly askFirmware: () => Promise<FirmwareSample | null>
   private empty: { readonly of: string; readonly sinceMs: Map<number, number> }
   private reported: { readonly of: string; readonly recovery: RecoverySample | null } | null = null
 
-  constructor(management: Management) {
+  /** `askFirmware` asks the port of SMP, where there is one. */
+  constructor(management: Management, askFirmware: () => Promise<FirmwareSample | null>) {
     this.management = management
+    this.askFirmware = askFirmware
     this.empty = { of: '', sinceMs: new Map() }
   }
 
@@ -82,9 +88,21 @@ export class Sampler {
       const isWhole = !serves(part) || part.incarnation > 0
       const regions = await this.regions(part, isWhole, hasHost)
       const recovery = await this.recovery(part)
+      const firmware = await this.askFirmware()
       if (lifeOf(await management.status()) !== lifeOf(part) && again < AGAIN) continue
       const [atMs, steadyMs] = [Date.now(), performance.now()]
-      return { atMs, steadyMs, answerMs, part, isWhole, faults, queues, regions, recovery }
+      return {
+        atMs,
+        steadyMs,
+        answerMs,
+        part,
+        isWhole,
+        faults,
+        queues,
+        regions,
+        recovery,
+        firmware,
+      }
     }
   }
 

@@ -16,7 +16,7 @@ import type { Sample } from './sample.ts'
 const NONE = '-'
 
 /** So many in a second; below ten with a place behind the point. */
-export function rateText(perSecond: number | null | undefined): string {
+function rateText(perSecond: number | null | undefined): string {
   if (perSecond === null || perSecond === undefined) return NONE
   return perSecond < 10 ? perSecond.toFixed(1) : String(Math.round(perSecond))
 }
@@ -131,7 +131,7 @@ function cardLines(looks: readonly Look[]): string[] {
 }
 
 /** A table of what one card has of something. */
-export interface CardTable {
+interface CardTable {
   readonly title: string
   readonly head: readonly string[]
   readonly rows: readonly (readonly Cell[])[]

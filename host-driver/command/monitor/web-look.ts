@@ -3,6 +3,7 @@
 import { printable } from '../../base/printable.ts'
 import { partFacts } from '../base/part-text.ts'
 import { findingsOf, gravest } from '../check.ts'
+import type { FirmwareSample } from './firmware.ts'
 import type { HealthEvent, Look, UpLook } from './look.ts'
 import type { Sample } from './sample.ts'
 import { tablesOf } from './text.ts'
@@ -39,14 +40,20 @@ export function webLook(look: Look): WebLook {
 /** To strangers a card tells some of them only. */
 const FOR_STRANGERS: readonly string[] = ['state', 'health', 'durable', 'who may come', 'path MTU']
 
-function factsOf({ part, isWhole }: Sample): [string, string][] {
+function factsOf({ part, isWhole, firmware }: Sample): [string, string][] {
   const facts = partFacts(part).map(([name, value]): [string, string] => {
     return [name, printable(String(value))]
   })
   if (!isWhole) return facts.filter(([name]) => FOR_STRANGERS.includes(name))
   const { lanesActive, recordsRepaired } = part
   const words = `${lanesActive} lanes in flight, ${recordsRepaired} records repaired`
-  return [...facts, ['last recovery', words]]
+  const runs = firmware === null ? [] : [firmwareFact(firmware)]
+  return [...facts, ['last recovery', words], ...runs]
+}
+
+function firmwareFact({ version, sha256, onTrial }: FirmwareSample): [string, string] {
+  const name = version === null ? 'what it came with' : `${version}, ${sha256!.slice(0, 12)}`
+  return ['firmware', printable(onTrial ? `${name}, ON TRIAL` : name)]
 }
 
 function gap(atMs: number): WebPoint {

@@ -2,8 +2,8 @@
  * The page of a monitor: a server for a browser of this machine, and for Prometheus.
  *
  * Invariants:
- * - It listens on 127.0.0.1 alone, and answers who has asked for that name or `localhost`: a page of
- *   another site that has its name resolved to this machine (DNS rebinding) is told nothing.
+ * - It listens on 127.0.0.1 alone, and answers who has asked for that name or `localhost`: a page
+ *   of another site that has its name resolved to this machine (DNS rebinding) is told nothing.
  * - It reads and never changes anything: there is no method but GET, and nothing that is sent to it
  *   is looked at beside path and Host.
  * - Clients are bounded in number, and so is what waits for each: who reads too slowly is let go,

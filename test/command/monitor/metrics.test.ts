@@ -13,7 +13,7 @@ import type { Look } from '../../../host-driver/command/monitor/look.ts'
 import { metricsText } from '../../../host-driver/command/monitor/metrics.ts'
 import { emulateIn, runIn, stop } from '../../support/command/command.ts'
 import { readMetrics } from '../../support/monitor/metrics-text.ts'
-import { lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
+import { firmwareOf, lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-metrics-'))
@@ -29,6 +29,7 @@ const FULL = sampleOf({
   part: { work: WORK },
   faults: { SLOT: 5n, MEDIA: 2n ** 60n },
   queues: queuesOf({ elements: 7n, queueErrors: 1n }),
+  firmware: firmwareOf(),
 })
 const AWAY: Look = {
   ...{ target: 'perdure://away', atMs: 0, up: false, reason: 'x', code: 'X', sinceMs: 0 },
@@ -56,7 +57,7 @@ describe('the text', () => {
     expect(refusals.map(({ value }) => value)).toContain(String(2n ** 60n))
   })
 
-  test('what a card does not tell is absent: queues, regions, work, and to strangers the part', () => {
+  test('what a card does not tell is absent: queues, regions, and to strangers the part', () => {
     const silent = { ...sampleOf({ regions: null, faults: null }), isWhole: false }
     const families = readMetrics(metricsText([lookAt(silent)]))
     expect([...families.keys()]).toEqual([

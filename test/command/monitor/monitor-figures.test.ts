@@ -10,7 +10,7 @@ import { ratesOf } from '../../../host-driver/command/monitor/rates.ts'
 import type { Sample } from '../../../host-driver/command/monitor/sample.ts'
 import { Screen } from '../../../host-driver/command/monitor/screen.ts'
 import { lookLine, screenLines } from '../../../host-driver/command/monitor/text.ts'
-import { lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
+import { firmwareOf, lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
 
 describe('rates', () => {
   const before = sampleOf({
@@ -117,6 +117,22 @@ describe('events', () => {
     const back = ['back info', 'restart warning', 'recovery info']
     expect(events.slice(0, 4)).toEqual([[], ['gone critical'], [], back])
     expect(told([away(), away()])).toEqual([['gone critical'], []])
+  })
+
+  test('firmware is on trial, confirmed, or gone back; a port that is silent says nothing', () => {
+    const looks = [
+      firmwareOf(),
+      firmwareOf({ version: '2.0.0', sha256: 'cd', onTrial: true, secondsLeft: 600 }),
+      firmwareOf({ version: '2.0.0', sha256: 'cd', onTrial: true, secondsLeft: 598 }),
+      firmwareOf({ version: '2.0.0', sha256: 'cd' }),
+      null,
+      firmwareOf({ version: '2.0.0', sha256: 'cd' }),
+      firmwareOf({ version: '3.0.0', sha256: 'ef', onTrial: true }),
+      firmwareOf({ version: '2.0.0', sha256: 'cd', reason: 'it hangs' }),
+    ].map((firmware) => lookAt(sampleOf({ firmware })))
+    const [trial, confirmed] = [['firmware warning'], ['firmware info']]
+    expect(told(looks)).toEqual([[], trial, [], confirmed, [], [], trial, trial])
+    expect(told([looks[1]!])).toEqual([trial])
   })
 
   test('another part at the same address is no restart', () => {

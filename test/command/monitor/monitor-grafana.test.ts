@@ -142,7 +142,7 @@ describe.skipIf(!has('prometheus'))('in a Prometheus (needs prometheus)', THOROU
     for (const { metric } of all) expect(metric.target).toBe(target)
   })
 
-  test('the alerts hear of a card on a desk that its memory does not outlive the power', async () => {
+  test('the alerts hear that the memory of a card does not outlive the power', async () => {
     const pending = await found('ALERTS{alertname="PerdureHealth"}')
     expect(pending).toMatchObject([{ metric: { aspect: 'outlives_power', target } }])
   })

@@ -4,11 +4,13 @@
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { COMMAND, emulateIn, type Run, runIn, stop } from '../../support/command/command.ts'
+import { COMMAND, emulateIn, PLAIN, type Run, runIn, stop } from '../../support/command/command.ts'
 import { type Line, startMonitor } from '../../support/monitor/running.ts'
 
 const ENGINE = ['--engine', 'node', '--udp', '127.0.0.1:0']
@@ -102,7 +104,7 @@ test('refusals, and what a start has lost, show as a table of the moment', async
   expect(last).toMatchObject({ faults: { NO_REGION: '1' }, part: { unsettled: 1 } })
 })
 
-test('a card that is away does not hold up another; the end says that one did not answer', async () => {
+test('a card that is away does not hold up another; the end says that it was', async () => {
   const [card] = await serve('here.img', '--create')
   const [gone] = await serve('gone.img', '--create')
   await stop(started.pop()!)
@@ -146,6 +148,23 @@ test('to a stranger a card with peers tells how it is, and nothing of what it ho
   const text = await runIn(folder, ['monitor', stranger, '--count', '1'])
   expect(text.stdout).toContain('serving, armed, volatile, incarnation -, lost -, mended -')
   expect(text.stderr).toBe('')
+})
+
+test('where its port of SMP is named, a card says what firmware runs', async () => {
+  const words = ['flash.img', '--create', '--smp', 'unix:card.smp', '--udp', '127.0.0.1:0']
+  const env = { XDG_CONFIG_HOME: folder }
+  const child = spawn(process.execPath, [COMMAND, 'emulate', ...words], {
+    ...{ cwd: folder, env: { ...PLAIN, ...env } },
+  })
+  child.stderr.resume()
+  started.push(child)
+  const [card] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  const look = async (port: string): Promise<Line> => {
+    const asked = ['monitor', card, '--smp', port, '--json', '--count', '1', '--timeout', '60']
+    return linesOf(await runIn(folder, asked)).at(-1)!
+  }
+  expect((await look('unix:card.smp')).firmware).toMatchObject({ version: null, onTrial: false })
+  expect(await look('unix:none')).toMatchObject({ up: true, firmware: null })
 })
 
 const hasScript = spawnSync('script', ['--version']).status === 0

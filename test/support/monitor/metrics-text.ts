@@ -14,7 +14,7 @@ interface MetricSample {
 }
 
 const SAMPLE = /^(?<name>[a-z_]+)\{(?<labels>.*)\} (?<value>-?[\d.]+(?:e[+-]?\d+)?)$/
-const LABEL = /([a-z_]+)="((?:[^"\\]|\\[\\n"])*)"(?:,|$)/gy
+const LABEL = /([a-z_][a-z_\d]*)="((?:[^"\\]|\\[\\n"])*)"(?:,|$)/gy
 
 export function readMetrics(text: string): Map<string, MetricFamily> {
   const families = new Map<string, MetricFamily>()

@@ -1,6 +1,7 @@
-/** Samples of a card as they might come, made of what is said of them and of a card that is well. */
+/** Samples of a card as they might come: as of one that is well, except for what is said. */
 
 import { QUEUE_COUNTERS, type QueueCounter } from '../../../firmware/host/host.ts'
+import type { FirmwareSample } from '../../../host-driver/command/monitor/firmware.ts'
 import type { UpLook } from '../../../host-driver/command/monitor/look.ts'
 import type { RegionSample, Sample } from '../../../host-driver/command/monitor/sample.ts'
 import type { PartStatus } from '../../../host-driver/control/part.ts'
@@ -30,16 +31,32 @@ interface Said {
   readonly regions?: readonly RegionSample[] | null
   readonly faults?: Readonly<Record<string, bigint>> | null
   readonly queues?: QueuesStatus | null
+  readonly firmware?: FirmwareSample | null
 }
 
-export function sampleOf({ atMs = 0, part, region, regions, faults = {}, queues }: Said): Sample {
+export function sampleOf({
+  atMs = 0,
+  part,
+  region,
+  regions,
+  faults = {},
+  queues,
+  firmware,
+}: Said): Sample {
   return {
     ...{ atMs, steadyMs: atMs, answerMs: 1 },
     ...{ part: { ...PART, ...part }, isWhole: true },
     ...{ faults, queues: queues ?? null },
     regions: regions === undefined ? [{ ...REGION, ...region }] : regions,
+    firmware: firmware ?? null,
     recovery: { lines: 0, repaired: 0, lost: 0, refused: 0 },
   }
+}
+
+/** An image that runs, unless something else is said of it. */
+export function firmwareOf(said: Partial<FirmwareSample> = {}): FirmwareSample {
+  const sha256 = 'ab'.repeat(32)
+  return { version: '1.2.3', sha256, onTrial: false, secondsLeft: 0, reason: '', ...said }
 }
 
 /** A host that has so many of each of these, and none of the others. */
