@@ -19,7 +19,7 @@ interface Fact {
 /** Commands that speak with a card, which may know its peers. */
 const OF_CARDS = [
   ...['persist', 'read', 'verify', 'inspect', 'status', 'counters', 'format', 'region', 'scan'],
-  ...['discard', 'publish', 'withdraw', 'detach', 'check', 'peers', 'flash'],
+  ...['discard', 'publish', 'withdraw', 'detach', 'check', 'monitor', 'peers', 'flash'],
 ] as const
 
 export const ENVIRONMENT: readonly Fact[] = [
@@ -126,6 +126,9 @@ export const EXAMPLES: Readonly<Record<string, Rows>> = {
     ['perdure capture wire.pcap', 'a line for each packet'],
     ['perdure capture --install-dissector', 'for Wireshark'],
   ],
+  timeline: [
+    ['perdure timeline run.trace -o page.html', 'a page for a browser, which needs no network'],
+  ],
   console: [
     ['perdure console unix:/run/perdure/console status', 'how a card on this machine is'],
     ['perdure console /dev/ttyUSB0 --baud 115200', 'lines of standard input to a serial line'],
@@ -160,6 +163,11 @@ export const EXAMPLES: Readonly<Record<string, Rows>> = {
   withdraw: [[`perdure withdraw ${CARD} 7204`, 'what was published there']],
   detach: [[`perdure detach ${CARD} far`, 'a region of another card']],
   check: [[`perdure check ${CARD} --allow volatile --allow open`, 'a card on a desk']],
+  monitor: [
+    [`perdure monitor ${CARD}`, 'a table that renews itself'],
+    [`perdure monitor ${CARD} perdure://10.0.0.2 --web 8080`, 'two cards on one page'],
+    [`perdure monitor ${CARD} --metrics`, 'once, as Prometheus reads it'],
+  ],
   key: [
     ['perdure key new', 'prints the public half'],
     ['perdure key show /etc/perdure/key', 'that of another file'],
@@ -193,6 +201,10 @@ export const SEE: Readonly<Record<string, readonly string[]>> = {
   console: ['perdured(8)', 'perdure-boot(8)'],
   image: ['perdure-flash(1)', 'perdure-boot(8)'],
   flash: ['perdure-image(1)', 'perdure-boot(8)'],
+  check: ['perdure-monitor(1)'],
+  monitor: ['perdure-check(1)', 'perdure-counters(1)'],
+  capture: ['perdure-timeline(1)'],
+  timeline: ['perdure-emulate(1)', 'perdure-capture(1)'],
   key: ['perdure-peers(1)', 'perdured.conf(5)'],
   peers: ['perdure-key(1)', 'perdured.conf(5)'],
   publish: ['perdure-withdraw(1)', 'perdure-region(1)'],

@@ -13,14 +13,14 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { HAS_CHROMIUM, openBrowser } from '../../support/command/browser.ts'
 import { COMMAND, emulateIn, PLAIN, runIn, stop } from '../../support/command/command.ts'
-import { hasChromium, openBrowser } from '../../support/monitor/browser.ts'
 import { isDrawn, lowContrast } from '../../support/monitor/in-page.mjs'
 
 /** It is shown, and never obeyed. */
 const HOSTILE = '<img src=x onerror=alert(1)>'
 
-describe.skipIf(!hasChromium)('the page of a monitor (needs chromium)', () => {
+describe.skipIf(!HAS_CHROMIUM)('the page of a monitor (needs chromium)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-page-'))
   let browser: Browser
   let card: ChildProcess
