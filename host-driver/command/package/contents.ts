@@ -18,7 +18,15 @@ import { changelogFile, MAINTAINER, manualFiles } from '../../../boards/tools/ma
 import { bashScript, fishScript, zshScript } from '../completion/shells.ts'
 import { wordsOf } from '../completion/tree.ts'
 import { manualOf } from '../manual/pages.ts'
-import { licenceText, type Module, moduleFiles, modulesOf, type Processor } from './modules.ts'
+import {
+  licenceText,
+  type Module,
+  moduleFiles,
+  modulesOf,
+  type Part,
+  type Processor,
+  partsOf,
+} from './modules.ts'
 
 export const ARCHITECTURES = ['x86-64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
@@ -55,8 +63,9 @@ const FIELDS = [
   ...['name', 'version', 'description', 'license', 'type', 'engines', 'bin', 'exports'],
   'sideEffects',
 ] as const
-/** The programs and what they share, the firmware, the dissector. */
-const PRODUCTS = /^((index|emulator|perdure|firmware|chunk-\w+)\.js|perdure\.lua)$/
+/** The programs and what they share, the firmware, the dissector, the page of the monitor. */
+const PRODUCTS =
+  /^((index|emulator|perdure|firmware|chunk-\w+)\.js|perdure\.lua|monitor\.(html|js|css))$/
 
 const DESCRIPTION = `crash-atomic remote persistent memory: command, library, emulator
 Perdure turns a DPU with an NVDIMM into remote persistent memory that is
@@ -87,6 +96,7 @@ export function commandPackage(architecture: Architecture, sources: Sources): Pa
   const manifest = manifestOf(root)
   const { version } = manifest
   const modules = modulesOf(root)
+  const parts = partsOf(root)
   const home = libraryFolder(architecture)
   return {
     control: {
@@ -112,8 +122,8 @@ export function commandPackage(architecture: Architecture, sources: Sources): Pa
       ...manualFiles(manualOf(sources.program, version)),
       changelogFile('perdure', version, 'CHANGELOG.md'),
       ...pageFiles(root),
-      { path: `${DOC}/copyright`, content: copyright(root, modules) },
-      { path: `${DOC}/sbom.cdx.json`, content: bill(root, version, modules) },
+      { path: `${DOC}/copyright`, content: copyright(root, parts) },
+      { path: `${DOC}/sbom.cdx.json`, content: bill(root, version, parts) },
     ],
     scripts: {},
   }
@@ -197,7 +207,7 @@ function continued(text: string): string {
 }
 
 /** As Debian's machine-readable format 1.0 has it: ours, and each module with its own text. */
-function copyright(root: string, modules: readonly Module[]): string {
+function copyright(root: string, parts: readonly Part[]): string {
   const own = [
     'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/',
     'Upstream-Name: perdure',
@@ -207,17 +217,17 @@ function copyright(root: string, modules: readonly Module[]): string {
     'License: Apache-2.0',
     ' On Debian the text is in /usr/share/common-licenses/Apache-2.0.',
   ]
-  const others = modules.map((module) => {
+  const others = parts.map(({ module, files }) => {
     const text = licenceText(root, module)
     const holder = /^\s*(copyright.*)$/im.exec(text)?.[1]?.trim() ?? `authors of ${module.name}`
-    const files = `Files: usr/lib/*/nodejs/perdure/${module.path}/*`
-    return `\n${files}\nCopyright: ${holder}\nLicense: ${module.licence}\n${continued(text)}`
+    const where = `Files: usr/lib/*/nodejs/perdure/${files}`
+    return `\n${where}\nCopyright: ${holder}\nLicense: ${module.licence}\n${continued(text)}`
   })
   return `${own.join('\n')}\n${others.join('\n')}\n`
 }
 
-function bill(root: string, version: string, modules: readonly Module[]): string {
-  const parts: Component[] = modules.map((module) => ({
+function bill(root: string, version: string, parts: readonly Part[]): string {
+  const components: Component[] = parts.map(({ module }) => ({
     ...{ type: 'library', name: module.name, version: module.version },
     purl: `pkg:npm/${module.name.replace('@', '%40')}@${module.version}`,
     licenses: [{ license: { id: module.licence } }],
@@ -226,7 +236,7 @@ function bill(root: string, version: string, modules: readonly Module[]): string
     ],
   }))
   // A module may be there in two places; it is a part once.
-  const once = new Map(parts.map((part) => [part.purl!, part]))
+  const once = new Map(components.map((part) => [part.purl!, part]))
   const { dependencies } = manifestOf(root) as unknown as { dependencies: object }
   for (const name of Object.keys(dependencies)) {
     if (![...once.values()].some((part) => part.name === name)) {

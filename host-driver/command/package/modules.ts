@@ -34,11 +34,33 @@ interface Locked {
 /** Headers, for building what comes built. */
 const NOT_RUN = ['node-addon-api']
 
-/** Every module that is run, in order. Throws a Trouble where one is not installed. */
-export function modulesOf(root: string): Module[] {
+/** Modules that stand within a program, and which. */
+const BUNDLED: Readonly<Record<string, string>> = { 'node_modules/uplot': 'dist/monitor.js' }
+
+/** A module, and its files in the package, from the folder of ours. */
+export interface Part {
+  readonly module: Module
+  readonly files: string
+}
+
+function lockedOf(root: string): [path: string, locked: Locked][] {
   const text = readFileSync(join(root, 'package-lock.json'), 'utf8')
   const { packages } = JSON.parse(text) as { packages: Readonly<Record<string, Locked>> }
-  const run = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true)
+  return Object.entries(packages)
+}
+
+/** All of others that is in the package, whichever way it came there. */
+export function partsOf(root: string): Part[] {
+  const within = lockedOf(root).filter(([path]) => path in BUNDLED)
+  return [
+    ...modulesOf(root).map((module) => ({ module, files: `${module.path}/*` })),
+    ...within.map(([path, locked]) => ({ module: moduleOf(path, locked), files: BUNDLED[path]! })),
+  ]
+}
+
+/** Every module that is run, in order. Throws a Trouble where one is not installed. */
+export function modulesOf(root: string): Module[] {
+  const run = lockedOf(root).filter(([path, { dev }]) => path !== '' && dev !== true)
   const modules = run.map(([path, locked]) => moduleOf(path, locked))
   const wanted = modules.filter(({ name }) => !NOT_RUN.includes(name))
   const absent = wanted.find(({ path }) => !existsSync(join(root, path, 'package.json')))

@@ -115,9 +115,11 @@ describe.skipIf(!dpkg).each(ARCHITECTURES)('the package for %s (needs dpkg-deb)'
       components: { name: string; version: string; hashes: { content: string }[] }[]
     }
     const said = bill.components.map(({ name: its, version }) => `${its} ${version}`)
-    expect(said.sort()).toEqual([...new Set(wanted)].sort())
+    const bundled = `uplot ${LOCK.packages['node_modules/uplot']!.version}`
+    expect(said.sort()).toEqual([...new Set([...wanted, bundled])].sort())
     for (const { hashes } of bill.components) expect(hashes[0]!.content).toMatch(/^[0-9a-f]{128}$/)
     const copyright = readFileSync(join(doc, 'copyright'), 'utf8')
+    expect(copyright).toContain('Files: usr/lib/*/nodejs/perdure/dist/monitor.js\n')
     for (const [key] of modules.filter(([key]) => !key.endsWith('/node-addon-api'))) {
       expect(copyright).toContain(`Files: usr/lib/*/nodejs/perdure/${key}/*\n`)
       expect(existsSync(join(at, libraryFolder(name), key, 'package.json')), key).toBe(true)
@@ -164,6 +166,15 @@ describe.skipIf(!dpkg)('what is unpacked of it runs alone (needs dpkg-deb)', () 
     }
     const { status, stdout } = perdure('read', 'part.nvdimm', 'notes')
     expect([status, stdout]).toEqual([0, 'Two copies, or none.\n'])
+  })
+
+  test('a page with cards on it', () => {
+    const { stdout } = perdure(
+      ...['monitor', 'perdure://127.0.0.1:1', '--web', '--json', '--count', '1', '--interval', '1'],
+    )
+    expect(JSON.parse(stdout.split('\n')[0]!)).toEqual({
+      web: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/$/),
+    })
   })
 
   test('a serial line is opened by the module that came along', () => {
