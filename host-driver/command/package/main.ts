@@ -1,11 +1,14 @@
-/** `node build.mjs package`: the package of Debian with command, library and emulator. */
+/**
+ * `node build.mjs package`: the package of Debian with command, library and emulator, and beside it
+ * its files as a tar, for containers on any base (Containerfile).
+ */
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { writePackage } from '../../../boards/tools/debian/package.ts'
-import { isThere, Missing, NOT_HERE, Trouble } from '../../../boards/tools/debian/programs.ts'
+import { isThere, Missing, NOT_HERE, run, Trouble } from '../../../boards/tools/debian/programs.ts'
 import { createProgram } from '../program.ts'
 import { ARCHITECTURES, type Architecture, commandPackage, commandPackageName } from './contents.ts'
 
@@ -35,7 +38,9 @@ function main(args: readonly string[]): void {
   })
   const path = join(ROOT, 'dist/debian', commandPackageName(architecture, version))
   writePackage(path, contents)
-  process.stdout.write(`${path}\n`)
+  const tree = path.replace(/\.deb$/, '.tar')
+  writeFileSync(tree, run('dpkg-deb', ['--fsys-tarfile', path]))
+  process.stdout.write(`${path}\n${tree}\n`)
 }
 
 try {

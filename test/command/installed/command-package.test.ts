@@ -27,6 +27,7 @@ import {
   libraryFolder,
 } from '../../../host-driver/command/package/contents.ts'
 import { createProgram } from '../../../host-driver/command/program.ts'
+import { containerfile } from '../../support/board/containerfile.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-command-package-'))
@@ -224,6 +225,33 @@ describe.skipIf(!dpkg)('what is unpacked of it runs alone (needs dpkg-deb)', () 
     expect(pages.sort()).toEqual(['perdure.1.gz', ...names].sort())
     const page = run('gzip', ['-dc', join(at, 'usr/share/man/man1/perdure-persist.1.gz')])
     expect(page.toString()).toContain(`"perdure ${VERSION}"`)
+  })
+})
+
+describe('its Containerfile', () => {
+  const path = 'host-driver/command/package/Containerfile'
+  const image = containerfile(path, { BASE: 'a-base', TREE: 'dist/debian/tree.tar' })
+
+  test('is on the base that is named, and on no other', () => {
+    expect(image.from).toBe('a-base')
+    expect([...image.args]).toEqual([
+      ['BASE', null],
+      ['TREE', null],
+    ])
+    expect(image.copies).toEqual([{ from: 'dist/debian/tree.tar', to: '/' }])
+  })
+
+  test.skipIf(!dpkg)('runs what the package has (needs dpkg-deb)', () => {
+    const tree = join(folder, 'tree.tar')
+    writeFileSync(tree, run('dpkg-deb', ['--fsys-tarfile', packed(OWN, 'for-container')]))
+    const at = join(folder, 'container')
+    mkdirSync(at)
+    run('tar', ['-xf', tree, '-C', at])
+    const [node, program] = image.runs
+    expect(node).toBe('node')
+    const words = [join(at, program!), '--version']
+    const { stdout } = spawnSync(process.execPath, words, { cwd: folder, encoding: 'utf8' })
+    expect(stdout).toBe(`${VERSION}\n`)
   })
 })
 
