@@ -70,7 +70,7 @@ Upstream-Name: perdure
 Comment: What is linked into the programs is in sbom.cdx.json beside this file.
 
 Files: *
-Copyright: the authors of Perdure
+Copyright: 2026 the authors of Perdure
 License: Apache-2.0
  On Debian the text is in /usr/share/common-licenses/Apache-2.0.
 `

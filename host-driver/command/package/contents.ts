@@ -213,7 +213,7 @@ function copyright(root: string, parts: readonly Part[]): string {
     'Upstream-Name: perdure',
     '',
     'Files: *',
-    'Copyright: the authors of Perdure',
+    'Copyright: 2026 the authors of Perdure',
     'License: Apache-2.0',
     ' On Debian the text is in /usr/share/common-licenses/Apache-2.0.',
   ]
