@@ -3,7 +3,7 @@
  *
  * Invariant: keys, commands and exit codes are those of the pages beside this file, which sources
  * decide; options of the command line are here, and a test holds them to what the programs take
- * (test/boards/linux/linux-manual.test.ts).
+ * (test/boards/linux/shipped/linux-manual.test.ts).
  */
 
 import { readFileSync } from 'node:fs'
@@ -47,6 +47,21 @@ const ENVIRONMENT = [
   ['WATCHDOG_USEC, WATCHDOG_PID', 'how often, and which process, the manager watches'],
 ] as const
 
+const DESCRIPTION: readonly Block[] = [
+  {
+    paragraph:
+      'The firmware of Perdure on Linux, without Node: records of persistent memory, ' +
+      'crash-atomic, for clients that speak RoCEv2. It reads bundle, signature and trusted ' +
+      'key, verifies, and only then evaluates the very bytes that it verified. The first ' +
+      'lines of standard output say where it serves, a line for each link.',
+  },
+  {
+    paragraph:
+      'Where perdure-boot(8) starts it, as the service of the package does, it takes new ' +
+      'firmware too, by `perdure flash`.',
+  },
+]
+
 function perdured(version: string): ManualFile {
   const readme = page('README.md')
   const sections: Section[] = [
@@ -64,20 +79,7 @@ function perdured(version: string): ManualFile {
     },
     {
       title: 'DESCRIPTION',
-      blocks: [
-        {
-          paragraph:
-            'The firmware of Perdure on Linux, without Node: records of persistent memory, ' +
-            'crash-atomic, for clients that speak RoCEv2. It reads bundle, signature and trusted ' +
-            'key, verifies, and only then evaluates the very bytes that it verified. The first ' +
-            'lines of standard output say where it serves, a line for each link.',
-        },
-        {
-          paragraph:
-            'Where perdure-boot(8) starts it, as the service of the package does, it takes new ' +
-            'firmware too, by `perdure flash`.',
-        },
-      ],
+      blocks: DESCRIPTION,
     },
     {
       title: 'OPTIONS',

@@ -44,7 +44,7 @@ const NAMES: Readonly<Record<Architecture, Names>> = {
 }
 
 /** What a package is made of. */
-export interface Sources {
+interface Sources {
   /** The folder of the repository, built: sources, `dist`, `node_modules`. */
   readonly root: string
   /** The folder with the declarations, `dist/types` as a rule. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { isThere } from '../../../boards/tools/debian/programs.ts'
 import { ROOT } from '../source/sources.ts'
 
-export interface Containerfile {
+interface Containerfile {
   readonly from: string
   /** Names of arguments, with their defaults; null: it has to be said. */
   readonly args: ReadonlyMap<string, string | null>
