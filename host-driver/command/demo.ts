@@ -42,7 +42,7 @@ const FOLDER = 'perdure-demo'
 const LOSS_MAX = 0.3
 
 /** What the page of the demo shows of each place: the two ends, and little more. */
-const PAGE = { images: 4, steps: 600 }
+const PAGE = { images: 2, steps: 400 }
 
 /** Lines of the recovery report that are printed; the others are counted. */
 const REPORT_LINES = 12

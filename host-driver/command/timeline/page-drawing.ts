@@ -118,7 +118,7 @@ function drawTimes(into) {
       const zigzag = Array.from({ length: Math.ceil(end / 8) }, (_, k) =>
         (k % 2 === 0 ? 'l4 ' : 'l-4 ') + 8).join('')
       into.append(draw('path', { class: 'cut', d: 'M' + (x - 2) + ' 0' + zigzag }))
-      axis.append(labelOf('power cut', x - 3, 'cut', 'end'))
+      axis.append(labelOf('power cut', x + 8, 'cut', 'start'))
     }
     if (step.kind === 'power' && dark >= 0 && step.text.includes('starts')) {
       into.append(draw('rect', { class: 'dark', x: xOf(dark), y: 0, width: x - xOf(dark),

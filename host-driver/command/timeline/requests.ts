@@ -78,7 +78,7 @@ export class Requests {
     const { qp, psn, syndrome, durable } = frame
     if (qp === undefined || psn === undefined || syndrome === undefined) return 'frame'
     const pair = this.pairOf(qp, psn)
-    if (pair === null) return 'frame'
+    if (pair === null) return this.answersQuery(frame, step)
     const refuses = syndrome >= ACKNOWLEDGES || (durable !== undefined && durable.status !== 0)
     const kind = refuses ? 'refused' : durable === undefined ? 'received' : 'durable'
     this.markPair(pair, step, kind)
@@ -100,6 +100,17 @@ export class Requests {
       answer(one, step, isDurable ? 'durable' : 'refused')
     }
     return kind
+  }
+
+  /** A client that came again asks whether an operation is durable: the answer names it. */
+  private answersQuery({ durable }: FrameEvent, step: number): 'durable' | 'frame' {
+    if (durable === undefined || durable.status !== 0) return 'frame'
+    const asked = this.list.findLast(({ answered, whole, fields }) => {
+      return whole && !answered && fields.operation === durable.operation
+    })
+    if (asked === undefined) return 'frame'
+    answer(asked, step, 'durable')
+    return 'durable'
   }
 
   private pairOf(qp: number, psn: number): number | null {

@@ -98,6 +98,7 @@ class Teller {
     events.forEach((event, step) => {
       const change = replay.play(event)
       if (['fence', 'cut', 'fault'].includes(event.e)) outcomes.durableChanged()
+      this.underWay(step)
       this.add(event, step, change, replay.part)
       this.follow(event, step, replay)
       const changes = ['store', 'fence', 'cut', 'fault'].includes(event.e) || step === asked
@@ -201,7 +202,7 @@ class Teller {
       if (kind === 'durable') this.acknowledge(step)
       return { kind, text: `${frameText(event)} leaves the card` }
     }
-    if (event.e === 'store') return { kind: 'store', text: this.storeText(event) }
+    if (event.e === 'store') return { kind: 'store', text: this.storeText(event, step) }
     if (event.e === 'clean')
       return { kind: 'clean', text: `write-back of ${this.nameOf(event.at)}` }
     if (event.e === 'fence') return { kind: 'fence', text: this.fenceText(event.failed) }
@@ -223,13 +224,14 @@ class Teller {
     return { kind: 'end', text: end }
   }
 
-  private storeText(event: Numbered & { e: 'store' }): string {
+  private storeText(event: Numbered & { e: 'store' }, step: number): string {
     const lane = laneAt(event.at)
     const isPhase = lane >= 0 && event.bytes < LINE_BYTES
-    if (lane >= 0 && !isPhase) this.fences = 0
-    else if (lane < 0 && this.records.placeOf(event.at) === null && event.at < LANES_AT)
-      this.fences = -1
-    const what = isPhase ? 'phase B' : lane >= 0 ? 'a whole line' : `${event.bytes} bytes`
+    const isIntent = lane >= 0 && !isPhase && this.inLanes.get(lane)?.step === step
+    if (isIntent) this.fences = 0
+    else if (event.at < LANES_AT || (lane >= 0 && !isPhase && this.fences > 0)) this.fences = -1
+    const line = isIntent ? 'the intent, phase A,' : 'zeros'
+    const what = isPhase ? 'phase B' : lane >= 0 ? line : `${event.bytes} bytes`
     return `${what} into ${this.nameOf(event.at)}`
   }
 

@@ -31,6 +31,8 @@ const UNCHECKED: readonly RegExp[] = [
   /^Nvdimm\.(store|clean|writeThrough|readable|clearPoison)$/,
   /^Nvdimm\.(lineFlags|restoreFlags|flagsAfterCut)$/,
   /^PcieLink\.(write|read)$/,
+  // What a card, and its part, tell a trace of theirs.
+  /^CardTrace\.(attach|power|burst|frame|cutBegins|cutEnds|stores|cleans|fenced|faults)$/,
   /^HostMemory\.(dma(Write|Read|Atomic)|arrive|land|load|store|clean|evict)$/,
   /^HostSide\.(load|evict|clean)$/,
   /^HostRam\.(load|loadWord|store|storeWord|storePair|dmaWrite|dmaRead|land)$/,
@@ -102,6 +104,7 @@ const GOOD: Record<string, Good> = {
   ...functionsOf({
     findBundle: [],
     imageCount: [part],
+    imageKeeping: [part, () => true, nothing],
     images: [part, 'chunk', nothing],
     openNetdev: [nowhere, network],
     joinNetdev: [nowhere, network],
@@ -113,6 +116,7 @@ const GOOD: Record<string, Good> = {
     openTunnel: [{ receive: nothing, now: zero }],
   }),
   ...constructorsOf({
+    CardTrace: [{ write: nothing }],
     EmulatedDpu: [{ nvdimm, clock, transmit: nothing }],
     FilePortEnd: [{ path: nowhere, bytes: 65_536, clock }],
     HostMemory: [{ part }],
