@@ -69,7 +69,9 @@ beforeAll(async () => {
   writeFileSync(at('blank.img'), Buffer.alloc(1 << 16))
   writeFileSync(at('text'), 'hello')
   const head = { trace: 'perdure', version: 1, board: 'emulator', partBytes: 1 << 16 }
-  writeFileSync(at('blank.trace'), `${JSON.stringify({ ...head, dirtyShutdowns: 0 })}\n`)
+  const first = JSON.stringify({ ...head, dirtyShutdowns: 0 })
+  writeFileSync(at('blank.trace'), `${first}\n{"n":1,"e":"fence"}\n`)
+  writeFileSync(at('empty.trace'), `${first}\n`)
   writeFileSync(at('old.pcap'), 'what was there')
   for (const [name, mode] of [
     ['shared.key', 0o640],
@@ -194,7 +196,8 @@ const FILES: readonly Row[] = [
   ['capture dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
   ['timeline none', 66, 'none: it is not there (ENOENT)', CHECK],
   ['timeline dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],
-  ['timeline text', 65, 'text: line 1 is no JSON object', 'Name a trace'],
+  ['timeline text', 65, 'text: line 1 is not the first', 'Name a trace'],
+  ['timeline empty.trace', 65, 'empty.trace: line 1 is all there is', 'Name a trace'],
   ['timeline text --images 1', 64, "'1'", 'a whole number, 2 to 256'],
   ['timeline text --steps 0', 64, "'0'", 'a whole number, 1'],
   ['timeline blank.trace -o dir', 65, 'dir cannot be written', NAME_A_FILE],

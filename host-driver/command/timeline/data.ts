@@ -47,7 +47,7 @@ export interface Step {
   readonly record?: number
   /** Of a store into a copy: the version that the copy is behind it, for loads; -1: not whole. */
   readonly version?: number
-  /** Place in `cuts`: what a power cut right behind it may leave; that of the step before if absent. */
+  /** Place in `cuts`: what a power cut behind it may leave; as behind the step before if absent. */
   readonly cut?: number
 }
 

@@ -1,4 +1,4 @@
-/** What lies where in a part: its lanes, and the records of its regions, as the part itself says. */
+/** What lies where in a part: its lanes, and the records of its regions, as the part says. */
 
 import type { Nvdimm } from '../../../boards/emulator/index.ts'
 import { LANES, LINE_BYTES, REGIONS } from '../../../firmware/board/limits.ts'

@@ -267,8 +267,8 @@ function showCut() {
     : many === 0 ? '✓ No record is under way.'
     : '✓ ' + (many === 1 ? 'The record' : 'Each of ' + many + ' records') + ' is wholly old or ' +
       'wholly new, in ' + (cut.all ? 'every image.' : 'every image shown.')
-  const head = place < 0 ? [] : ['lane', T.records[record].places.map((_, i) => LETTERS[i]).join(' '),
-    'case of the table, and recovery', 'is then']
+  const letters = place < 0 ? '' : LETTERS.slice(0, T.records[record].places.length).join(' ')
+  const head = place < 0 ? [] : ['lane', letters, 'case of the table, and recovery', 'is then']
   $('images').replaceChildren(rowOf('th', ['of what is pending', ...head, 'all records']),
     ...cut.shown.map((image) => imageRow(cut, image, place)))
 }

@@ -23,7 +23,8 @@ export const PAGE_STYLE = `
 * { box-sizing: border-box; }
 html, body { height: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); display: flex;
-  flex-direction: column; font: 14px/1.4 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+  flex-direction: column;
+  font: 14px/1.4 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
 header { display: flex; align-items: center; gap: .6rem 1.2rem; flex-wrap: wrap;
   padding: .55rem 1rem .45rem; }
 h1 { font-size: 1.15rem; margin: 0; letter-spacing: -.01em; }

@@ -39,6 +39,7 @@ export function readTrace(path: string): TraceFile {
   }
   const head = first as unknown as Head
   if (!isSize(head.partBytes)) return fail(1, 'does not say how large the part is')
+  if (rest.every(({ e }) => e === 'base')) return fail(1, 'is all there is: nothing happened')
   rest.forEach((event, i) => {
     const wrong = faultOf(event, i + 1, head.partBytes)
     if (wrong !== null) fail(i + 2, wrong)

@@ -132,7 +132,7 @@ class Teller {
     return [...this.inLanes.values()]
   }
 
-  // ---- steps -----------------------------------------------------------------------------------
+  // ---- steps ---------------------------------------------------------------------------
 
   private add(event: Numbered, step: number, { adds, settles, left }: Change, part: Nvdimm): void {
     const { kind, text } = this.describe(event, step)
@@ -249,7 +249,7 @@ class Teller {
     return `copy ${COPY_NAMES[place.copy]} of record ${place.record} of '${place.region.name}'`
   }
 
-  // ---- records -----------------------------------------------------------------------------------
+  // ---- records ---------------------------------------------------------------------------
 
   /** Notes what an event changed of the records under way. */
   private follow(event: Numbered, step: number, { part }: Replay): void {
@@ -289,7 +289,7 @@ class Teller {
     listOf(this.marks, intent.record).push([step, kind])
   }
 
-  // ---- the whole ---------------------------------------------------------------------------------
+  // ---- the whole ---------------------------------------------------------------------------
 
   private timeline(outcomes: Outcomes): Timeline {
     const { steps, records, options } = this
