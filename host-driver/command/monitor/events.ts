@@ -15,7 +15,7 @@ import { isOneLife } from './rates.ts'
 import type { RegionSample, Sample } from './sample.ts'
 
 /** What is compared. */
-export interface Compared {
+interface Compared {
   /** The look before, or null at the first one. */
   readonly before: Look | null
   /** The last sample that there was, however long ago. */

@@ -20,7 +20,7 @@ const END_OF_SCREEN = '\u001b[J'
 const CLEAR = '\u001b[2J'
 
 /** What is shown, of a terminal of that size. */
-export interface Size {
+interface Size {
   readonly columns: number
   readonly rows: number
 }

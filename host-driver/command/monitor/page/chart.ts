@@ -9,7 +9,7 @@ import uPlot from 'uplot'
 import type { WebPoint } from '../web-told.ts'
 import { clockText, make } from './make.ts'
 
-export interface Line {
+interface Line {
   readonly label: string
   readonly figureOf: (point: WebPoint) => number | null
 }
