@@ -1,6 +1,7 @@
 /**
- * The package `perdure` of Debian and Ubuntu: command, library and emulator in one, with the modules
- * that they run with, their manual, and completion for bash, zsh and fish. Node is Debian's.
+ * The package `perdure` of Debian and Ubuntu: command, library and emulator in one, with the
+ * modules that they run with, their manual, and completion for bash, zsh and fish. Node is
+ * Debian's.
  *
  * Invariants:
  * - It is for one processor: the module for serial lines is compiled, and all else is the same.

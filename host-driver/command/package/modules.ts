@@ -96,7 +96,7 @@ const LEFT_OUT = [
   /^(bin|build-test|optional)\.js$/,
 ]
 
-/** Of the engine, one of four kinds is loaded; of the others the library wants their names alone. */
+/** Of the engine, one of four kinds is loaded; the library wants the names of the others alone. */
 const OTHER_ENGINES = /quickjs-wasmfile-(debug-sync|(debug|release)-asyncify)$/
 const NAMES_OF_ENGINE = /^(package\.json|dist\/index\.(js|mjs))$/
 

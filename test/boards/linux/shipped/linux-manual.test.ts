@@ -82,7 +82,8 @@ describe('the pages', () => {
 test('a page of the documentation becomes terms, items, examples and paragraphs', () => {
   const page = [
     '# Title\n\n[Up](../a.md)\n\nWords of a [link](b.md),\nand more ([why](c.md)).',
-    '## Part\n\n| key | takes | default |\n|---|---|---|\n| `a` | x\\|y | `x` |\n| `b` | z | said |',
+    '## Part',
+    '| key | takes | default |\n|---|---|---|\n| `a` | x\\|y | `x` |\n| `b` | z | said |',
     '- `a`, `b`: **both**\n  of them\n- when it ends,\n\n```sh\nnpx perdure x\n```\n\n    indented',
     '## Next\n\nOther.',
   ].join('\n\n')
@@ -110,9 +111,10 @@ describe.each(READERS)('%s', (reader, debian, args) => {
 })
 
 const missing = perduredMissing(OWN_ARCHITECTURE, '')
+const whyNot = missing === null ? '' : ` (${missing})`
 
 test.skipIf(missing !== null)(
-  `perdured and perdure-boot say of which release they are${missing === null ? '' : ` (${missing})`}`,
+  `perdured and perdure-boot say of which release they are${whyNot}`,
   () => {
     const { version } = JSON.parse(read('package.json')) as { version: string }
     for (const name of ['perdured', 'perdure-boot']) {
