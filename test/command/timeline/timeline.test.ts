@@ -51,6 +51,16 @@ function pendingAt(step: number): number[] {
   return [...pending].sort((a, b) => a - b)
 }
 
+/** The data of both copies of a record in those bytes, in hex, as their headers say its length. */
+function copiesIn(bytes: Uint8Array, record: number): string[] {
+  const { places } = timeline.records[record]!
+  return places.map((line) => {
+    const at = line * 64
+    const length = new DataView(bytes.buffer).getUint32(at + 28, true)
+    return Buffer.from(bytes.subarray(at + 64, at + 64 + length)).toString('hex')
+  })
+}
+
 /** Boots those bytes on the sources, and returns what both copies of a record hold then. */
 function bootedCopies(bytes: Uint8Array, record: number): string[] {
   const nvdimm = new Nvdimm({ bytes: bytes.length, content: bytes })
@@ -59,12 +69,7 @@ function bootedCopies(bytes: Uint8Array, record: number): string[] {
     transmit: () => {},
   })
   card.powerOnDirectly()
-  const { places } = timeline.records[record]!
-  const copies = places.map((line) => {
-    const at = line * 64
-    const length = new DataView(nvdimm.live.buffer).getUint32(at + 28, true)
-    return Buffer.from(nvdimm.live.subarray(at + 64, at + 64 + length)).toString('hex')
-  })
+  const copies = copiesIn(nvdimm.live, record)
   card.powerCut()
   return copies
 }
@@ -80,8 +85,8 @@ test(`at ten places recovery makes of a cut what the page says (SEED=${SEED})`, 
   for (const moment of drawn()) {
     const step = timeline.steps.findLast(({ n, cut }) => n <= moment.events && cut !== undefined)!
     const cut = timeline.cuts[step.cut!]!
-    const ends = { 'nothing survives': moment.durable, 'all of it survives': moment.live }
-    for (const [name, bytes] of Object.entries(ends)) {
+    for (const [name, bytesOf] of Object.entries(ENDS)) {
+      const bytes = bytesOf(moment)
       const image = cut.shown.find((one) => one.name === name)
       if (image === undefined && cut.chunks === 0) continue
       cut.records.forEach((record, i) => {
@@ -93,6 +98,34 @@ test(`at ten places recovery makes of a cut what the page says (SEED=${SEED})`, 
     }
   }
 })
+
+test('what both ends leave of a copy, whole or torn, is what the emulator has, everywhere', () => {
+  let compared = 0
+  for (const moment of traced.moments) {
+    const step = timeline.steps.findLast(({ n, cut }) => n <= moment.events && cut !== undefined)
+    if (step === undefined) continue
+    const { shown, records } = timeline.cuts[step.cut!]!
+    for (const { name, results } of shown) {
+      const bytes = ENDS[name]?.(moment)
+      if (bytes === undefined) continue
+      records.forEach((record, i) => {
+        const held = copiesIn(bytes, record)
+        timeline.results[results[i]!]!.copies.forEach((version, copy) => {
+          compared += 1
+          const told = `event ${moment.events}, ${name}, record ${record}, copy ${copy}`
+          if (version >= 0) expect(held[copy], told).toBe(dataOfVersion(record, version))
+        })
+      })
+    }
+  }
+  expect(compared).toBeGreaterThan(200)
+})
+
+/** The images that a moment has whole. */
+const ENDS: Record<string, (moment: Moment) => Uint8Array> = {
+  'nothing survives': ({ durable }) => durable,
+  'all of it survives': ({ live }) => live,
+}
 
 /** The bytes of a version of a record, in hex, as the run has written them. */
 function dataOfVersion(record: number, version: number): string {
