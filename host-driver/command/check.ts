@@ -124,6 +124,11 @@ function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
     [part.saveFailed, 'CRITICAL', 'the last save of the NVDIMM failed'],
     [unsettled > 0, 'CRITICAL', `${unsettled} records are lost`],
     [
+      isServing && !isTold,
+      'UNKNOWN',
+      'a card with peers tells who has no session neither what it holds nor what is lost',
+    ],
+    [
       isTold && superblockPages < 2,
       'WARNING',
       `${superblockPages} of 2 superblock pages are whole`,

@@ -10,6 +10,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Look } from '../../../host-driver/command/monitor/look.ts'
 import { metricsText } from '../../../host-driver/command/monitor/metrics.ts'
 import { WebServer } from '../../../host-driver/command/monitor/web.ts'
+import { webLook } from '../../../host-driver/command/monitor/web-look.ts'
 import type { WebHello, WebLook } from '../../../host-driver/command/monitor/web-told.ts'
 import { lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
 
@@ -122,6 +123,16 @@ describe('what it gives', () => {
     const [next, look] = (await messages.next()).value as [string, WebLook]
     expect([next, look.state, look.findings]).toEqual(['look', 'AWAY', ['no answer']])
     expect(look.point).toMatchObject({ atMs: 5, faults: null, answerMs: null })
+  })
+
+  test('of a card that tells a stranger little, that it is not known how it is', () => {
+    const part = { incarnation: 0, superblockPages: 0, nvdimmBytes: 0 }
+    const sample = { ...sampleOf({ part, regions: null, faults: null }), isWhole: false }
+    const { state, findings, facts, tables } = webLook(lookAt(sample))
+    expect(state).toBe('UNKNOWN')
+    expect(findings).toEqual([expect.stringContaining('who has no session')])
+    expect(facts.map(([name]) => name)).not.toContain('superblock')
+    expect(tables).toEqual([])
   })
 
   test('what it keeps for pages that come later has a bound', async () => {
