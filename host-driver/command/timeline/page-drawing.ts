@@ -109,7 +109,9 @@ function drawTimes(into) {
       axis.append(labelOf('F' + step.fence, x, 'fence', 'middle'))
       free = x + 12
     }
-    if (step.kind === 'burst' && x > free + 4) {
+    const isNear = T.steps.slice(i, i + 1 + Math.ceil(62 / wide)).some(
+      ({ kind, fence }) => kind === 'cut' || (kind === 'fence' && fence !== undefined))
+    if (step.kind === 'burst' && x > free + 4 && !isNear) {
       axis.append(labelOf(timeOf(step.t), x, '', 'start'))
       free = x + 60
     }

@@ -418,6 +418,7 @@ function begin() {
   })
   addEventListener('beforeprint', () => { wide = 900 / T.steps.length; drawChart(); show() })
   addEventListener('afterprint', () => { fit(4); drawChart(); go(cursor) })
+  chosen = T.rows.findIndex(({ record }) => record !== undefined)
   go(cursor)
 }
 
