@@ -18,6 +18,8 @@ const PACKAGES_OF_ARM64 = [
   ...['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross', 'qemu-system-arm'],
   ...['device-tree-compiler', 'cpio', 'qemu-user-static'],
 ]
+/** Beside these, of pages in a browser, of metrics, and of what is packed. */
+const PACKAGES_TO_LOOK = ['chromium', 'prometheus', 'groff', 'man-db', 'mandoc', 'lintian']
 
 const npm = (script, ...args) => [
   ...['npm', 'run', '--silent', script],
@@ -98,7 +100,7 @@ const GATE = [
 ]
 
 const THOROUGH = [
-  [[packages(...PACKAGES, ...PACKAGES_OF_ARM64), BUILD]],
+  [[packages(...PACKAGES, ...PACKAGES_OF_ARM64, ...PACKAGES_TO_LOOK), BUILD]],
   [
     [board('board-arm64', '--arch', 'arm64'), board('board-losing', '--drop-flush')],
     [CHECK, board('board'), board('board-sanitize', '--sanitize')],

@@ -1,6 +1,6 @@
 /**
- * A small run that is traced: records written over older ones, alone and in a batch, the power cut
- * inside a commit, a recovery, and a record behind it.
+ * A small run that is traced: records written over older ones, alone and several at once, the power
+ * cut inside a commit, a recovery, and a record behind it.
  *
  * Invariant: what a test compares with the trace is taken down from the part itself, before each
  * command of the card, and not from the trace.
@@ -44,7 +44,7 @@ export interface Traced {
 interface TracedOptions {
   readonly seed?: number
   readonly limit?: number
-  /** Whether the power goes in the commit of the batch. */
+  /** Whether the power goes in the commit of the last three. */
   readonly cut?: boolean
 }
 
