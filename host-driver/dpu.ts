@@ -13,13 +13,8 @@ import { ArgumentError, PerdureError, RefusedError } from './base/errors.ts'
 import { type Caller, WAIT_KINDS, type WaitOptions, within } from './base/give-up.ts'
 import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
 import { BytesRegion } from './bytes/bytes-region.ts'
-import {
-  ATTACHMENT_KINDS,
-  type Attachment,
-  type BytesRequest,
-  type Management,
-  type RegionRequest,
-} from './control/management.ts'
+import { type Attachment, keptAttachment } from './control/attachment.ts'
+import type { BytesRequest, Management, RegionRequest } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
 import type { PeerRequest } from './control/peers.ts'
 import type { Publication } from './control/publication.ts'
@@ -272,17 +267,19 @@ export class Dpu {
   }
 
   /**
-   * Has this DPU offer a region of records of another DPU, which publishes it: what is persisted
-   * into it goes on to that DPU, and is durable there when `persisted` says so. Records are read
-   * from the DPU that has them. The connection between the two is made in the name of this client,
-   * and made again after a restart of either.
+   * Has this DPU offer a region of records of another DPU: what is persisted into it goes on to
+   * that DPU, and is durable there when `persisted` says so. Records are read from the DPU that has
+   * them. With `cardKey` this DPU comes there as a peer, in a session and with tags; with `port` it
+   * is a client of RDMA-CM, to whom the region is published. The connection between the two is made
+   * in the name of this client, and made again after a restart of either. Rejects with
+   * RELAY_REFUSED where the other DPU has no line for this one's key, and with CARD_KEYLESS where
+   * this one has none.
    */
   async attach(attachment: Attachment, options: WaitOptions = {}): Promise<Region> {
     this.check()
-    checkFields('an attachment', attachment, ATTACHMENT_KINDS, ['name', 'address', 'port'])
     const { connection } = this
     // It is asked for again after every reconnection.
-    const kept = { ...attachment }
+    const kept = keptAttachment(attachment)
     const learn = (): Promise<RegionInfo> => this.attached(kept, connection.management)
     return await this.ask('attach', options, async (management) => {
       const open = await this.use(await this.attached(kept, management), learn)

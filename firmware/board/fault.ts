@@ -366,6 +366,18 @@ export const FAULTS: readonly FaultRow[] = [
     0,
     'clients of RDMA-CM have no sessions, and it was not said that they may come',
   ),
+  faultRow(
+    'CARD_KEYLESS',
+    'management',
+    0,
+    'this card has no keys of its own: it attaches what a port of RDMA-CM offers, and nothing else',
+  ),
+  faultRow(
+    'RELAY_REFUSED',
+    'management',
+    0,
+    'the other DPU knows no peer with the key of this card, or gives it no right to that region',
+  ),
 ]
 
 function numberOf(name: string): Fault {
@@ -502,5 +514,7 @@ export const PEERS_FULL: Fault = numberOf('PEERS_FULL')
 export const PEERS_FIXED: Fault = numberOf('PEERS_FIXED')
 export const LAST_ADMIN: Fault = numberOf('LAST_ADMIN')
 export const STOCK_UNSAID: Fault = numberOf('STOCK_UNSAID')
+export const CARD_KEYLESS: Fault = numberOf('CARD_KEYLESS')
+export const RELAY_REFUSED: Fault = numberOf('RELAY_REFUSED')
 
 assert(FAULTS.length <= 255, 'a fault must fit into a byte')

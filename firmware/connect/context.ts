@@ -7,6 +7,7 @@ import type { FrameContext } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import type { Packet } from '../wire/packet.ts'
 import type { Active } from './active.ts'
+import type { Entering } from './entering.ts'
 
 export interface Resolution {
   phase: number
@@ -44,12 +45,23 @@ export interface Service {
   owner: string
 }
 
+/** A region of another card that is reached in a session there. */
+export interface Inside {
+  /** The other card's public key. */
+  readonly key: readonly number[]
+  /** The region's name over there, a character for each byte. */
+  readonly region: string
+}
+
 /** Whom to connect to. */
 export interface Target {
   readonly ipVersion: 4 | 6
   /** Four bytes or sixteen. */
   readonly address: readonly number[]
+  /** Of RDMA-CM; 0 where it is reached in a session. */
   readonly port: number
+  /** Absent, or null, where the port is to lead to it. */
+  readonly inside?: Inside | null
   /** Bytes: 256, 512, 1024, 2048 or 4096. */
   readonly pathMtu: number
   readonly protectionDomain: number
@@ -74,8 +86,9 @@ export interface Link {
   readonly resolution: Resolution
   /** The peer's Ethernet address, as soon as it is known. */
   readonly mac: number[]
-  /** Null until the Ethernet address is known. */
+  /** One of them is there as soon as the Ethernet address is known. */
   active: Active | null
+  entering: Entering | null
   closing: boolean
   ended: boolean
 }

@@ -1,18 +1,25 @@
 /**
- * The active side of RDMA-CM in the firmware: a DPU connects to a peer, another DPU perhaps.
+ * The active side of connections in the firmware: a DPU connects to a peer, another DPU perhaps.
  *
- *   address ──▶ Ethernet address (resolve.ts) ──▶ REQ, REP, RTU (active.ts) ──▶ queue pair
+ *   address ──▶ Ethernet address (resolve.ts) ─┬▶ REQ, REP, RTU (active.ts) ─────┬▶ queue pair
+ *                                              └▶ session, CONNECT (entering.ts) ┘
  *
  * Invariants:
- * - The number of the queue pair is ours from the first REQ on: its place holds a silent queue pair
- *   until REP says who the peer's is.
+ * - The number of the queue pair is ours from the first message on: its place holds a silent queue
+ *   pair until the peer says which is its own.
+ * - One that was made in a session has tags before anything is sent from it.
  * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.
  */
 
+import { count } from '../board/context.ts'
+import { SEAL_BROKEN } from '../board/fault.ts'
 import { RESPONDER_RESOURCES } from '../board/limits.ts'
-import { random32 } from '../board/random.ts'
+import { drawBytes, random32 } from '../board/random.ts'
 import type { RefusalContext } from '../burst/context.ts'
 import { failQueuePair, openPair } from '../burst/staging.ts'
+import { noteRefusal } from '../session/refusals.ts'
+import { relayedClient } from '../session/relayed.ts'
+import { awaits } from '../session/visit.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS } from '../transport/depths.ts'
@@ -27,6 +34,7 @@ import {
   STOCK_PEER,
 } from '../transport/queue-pair.ts'
 import { freeNumber } from '../transport/queue-pair-number.ts'
+import { secureAs } from '../transport/tags.ts'
 import {
   blankCapability,
   readCapability,
@@ -39,16 +47,35 @@ import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import { blankPacket, type Packet } from '../wire/packet.ts'
 import {
+  type Active,
   closeActive,
   EVENT_CLOSED,
   EVENT_CONNECTED,
   EVENT_NONE,
+  EVENT_REJECTED,
   EVENT_TIMED_OUT,
   startActive,
   takeMessage,
   tickActive,
 } from './active.ts'
-import type { CmContext, ConnectContext, Link, LinkOwner, Target } from './context.ts'
+import type {
+  CmContext,
+  ConnectContext,
+  Connection,
+  Inside,
+  Link,
+  LinkOwner,
+  Target,
+  WaitingManagement,
+} from './context.ts'
+import {
+  closeEntering,
+  type Entrance,
+  EVENT_BROKEN,
+  startEntering,
+  takeEntering,
+  tickEntering,
+} from './entering.ts'
 import {
   putBytes,
   RESOLUTION_FAILED,
@@ -62,7 +89,9 @@ import { FEATURES } from './services.ts'
 import {
   armAt,
   beginConnection,
+  isFromPeer,
   isLive,
+  isResolved,
   PHASE_CONNECTED,
   PHASE_LINKING,
   putToRest,
@@ -92,7 +121,7 @@ export function connectTo(state: ConnectContext, target: Target, owner: LinkOwne
   connection.phase = PHASE_LINKING
   const link: Link = {
     ...{ target, owner, connection, resolution },
-    ...{ mac: [], active: null, closing: false, ended: false },
+    ...{ mac: [], active: null, entering: null, closing: false, ended: false },
   }
   connection.link = link
   resolve(state, resolution, target.ipVersion, target.address)
@@ -120,25 +149,62 @@ function openOver(state: RefusalContext, number: number, options: QueuePairOptio
 
 /** Ends the link; its owner hears of it when the peer has answered, or did not in time. */
 export function closeLink(state: ConnectContext, link: Link): void {
-  const { active, connection } = link
+  const { active, entering, connection } = link
   if (link.ended || link.closing || !isLive(state, connection)) return
   link.closing = true
-  if (active === null) {
+  if (!isResolved(link)) {
     endLink(state, link, EVENT_CLOSED)
     return
   }
   failQueuePair(state, connection.qp!)
   connection.qp!.hold = HOLD_RESTING
-  after(state, link, closeActive(active, state.connections.nowUs))
+  const { nowUs } = state.connections
+  after(state, link, active === null ? closeEntering(entering!, nowUs) : closeActive(active, nowUs))
 }
 
-/** The Ethernet address is known: REQ goes out. */
-function requestConnection(state: CmContext, link: Link): void {
+/** The Ethernet address is known: the first message goes out. */
+function beginLink(state: ConnectContext, link: Link): void {
   const { connection, target, resolution } = link
-  const qp = connection.qp!
   link.mac.push(...resolution.mac)
   resolution.phase = RESOLUTION_FREE
-  prepareLink(state, link, qp)
+  prepareLink(state, link, connection.qp!)
+  if (target.inside) enterCard(state, link, target.inside)
+  else requestConnection(state, link)
+}
+
+/** A session is begun. */
+function enterCard(state: ConnectContext, link: Link, { key, region }: Inside): void {
+  const { connection, target } = link
+  const { sessions } = state
+  const qp = connection.qp!
+  const { primitives } = sessions
+  // Who asks for it has seen that there are keys (manage/attach.ts).
+  const own = sessions.own!
+  link.entering = startEntering(
+    {
+      ...{ primitives, own, card: new Uint8Array(key), region },
+      draw: (length) => drawBytes(state, length),
+      send: (datagram) => sendToCard(state, link, datagram),
+      ...{ qpn: qp.number, startingPsn: qp.firstPsn, pathMtu: target.pathMtu },
+      ...relayedClient(primitives, own, target.clientHigh, target.clientLow),
+    },
+    state.connections.nowUs,
+  )
+  if (link.entering === null) endLink(state, link, EVENT_REJECTED)
+  else armAt(state, connection, link.entering.visit.timerUs)
+}
+
+/** Not by the queue pair of the link: once that has tags, every packet of it has. */
+function sendToCard(state: CmContext, link: Link, datagram: Uint8Array): void {
+  const { blankPair } = state.connections
+  prepareLink(state, link, blankPair)
+  sendTo(state, blankPair, datagram)
+}
+
+/** REQ goes out. */
+function requestConnection(state: CmContext, link: Link): void {
+  const { connection, target } = link
+  const qp = connection.qp!
   const userData = new Uint8Array(cm.USER_BYTES_REQ)
   writeCapability(userData, 0, {
     ...blankCapability(),
@@ -209,17 +275,40 @@ export function takeForLink(state: ConnectContext, link: Link, at: number): void
   after(state, link, takeMessage(link.active, state.bytes, at, state.connections.nowUs))
 }
 
+/**
+ * Takes an answer that a link of ours waits for in a session. False where none does: then nothing
+ * has happened. One that the other card has not sealed is dropped and counted.
+ */
+export function answerToLink(state: ConnectContext, waiting: WaitingManagement): boolean {
+  const { bytes, connections } = state
+  const { madAt, packet } = waiting
+  for (const connection of connections.places) {
+    const { link } = connection
+    const entering = link?.entering ?? null
+    if (entering === null || link!.ended || !awaits(entering.visit, bytes, madAt)) continue
+    if (!isLive(state, connection) || !isFromPeer(state, connection.qp!, packet)) continue
+    const event = takeEntering(entering, bytes, madAt, connections.nowUs)
+    if (event === EVENT_BROKEN) {
+      count(state, SEAL_BROKEN)
+      noteRefusal(state, SEAL_BROKEN, packet)
+    } else after(state, link!, event)
+    return true
+  }
+  return false
+}
+
 /** Does what is due for a link. One whose queue pair has failed says goodbye. */
 export function tickLink(state: ConnectContext, link: Link): void {
-  const { active, resolution, connection } = link
-  if (active !== null) {
-    after(state, link, tickActive(active, state.connections.nowUs))
+  const { active, entering, resolution, connection } = link
+  if (isResolved(link)) {
+    const { nowUs } = state.connections
+    after(state, link, active === null ? tickEntering(entering!, nowUs) : tickActive(active, nowUs))
     const failed = connection.phase === PHASE_CONNECTED && connection.qp!.state === STATE_ERROR
     if (failed) closeLink(state, link)
     return
   }
   tickResolution(state, resolution)
-  if (resolution.phase === RESOLUTION_KNOWN) requestConnection(state, link)
+  if (resolution.phase === RESOLUTION_KNOWN) beginLink(state, link)
   else if (resolution.phase === RESOLUTION_FAILED) endLink(state, link, EVENT_TIMED_OUT)
   else armAt(state, connection, resolution.timerUs)
 }
@@ -229,44 +318,70 @@ function after(state: ConnectContext, link: Link, event: number): void {
   else if (event !== EVENT_NONE) endLink(state, link, event)
   if (link.ended) return
   const { nowUs } = state.connections
-  armAt(state, link.connection, Math.min(link.active!.timerUs, nowUs + CHECK_US))
+  const timerUs = link.active?.timerUs ?? link.entering!.visit.timerUs
+  armAt(state, link.connection, Math.min(timerUs, nowUs + CHECK_US))
 }
 
-/** REP came: the place gets the queue pair that it was held for. */
+/** The peer has said which its queue pair is: the place gets the one that it was held for. */
 function establish(state: ConnectContext, link: Link): void {
-  const { connection, target, active } = link
-  const { rep, told } = active!
+  const { connection, target, active, entering } = link
   const held = connection.qp!
-  const block = blankCapability()
-  const speaks = readCapability(block, rep.privateData, 0, rep.privateData.length)
   const qp = openOver(state, held.number, {
-    peerNumber: rep.qpn,
-    clientHigh: speaks ? block.clientHigh : 0,
-    clientLow: speaks ? block.clientLow : 0,
-    pathMtu: target.pathMtu,
     protectionDomain: target.protectionDomain,
     expectedPsn: held.firstPsn,
-    requesterPsn: rep.startingPsn as Psn,
-    sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
-    speaksPersist: speaks,
     source: OWN_LINKS,
     peer: STOCK_PEER,
+    ...(active === null ? grantedInside(entering!.entrance!) : grantedByRep(active)),
   })
   prepareLink(state, link, qp)
+  if (active === null) secureAs(state, qp, entering!.entrance!.tagKeys)
+  else nameConnection(connection, active.rep)
   qp.hold = HOLD_CONNECTED
   connection.qp = qp
   connection.phase = PHASE_CONNECTED
+  connection.connectedUs = state.connections.nowUs
+  link.owner.connected(state, link)
+}
+
+/** What the queue pair has of its peer. */
+type Granted = Pick<QueuePairOptions, 'peerNumber' | 'clientHigh' | 'clientLow'> &
+  Pick<QueuePairOptions, 'requesterPsn' | 'sendDepth' | 'speaksPersist' | 'pathMtu'>
+
+function grantedByRep({ rep, told, options }: Active): Granted {
+  const block = blankCapability()
+  const speaks = readCapability(block, rep.privateData, 0, rep.privateData.length)
+  return {
+    peerNumber: rep.qpn,
+    clientHigh: speaks ? block.clientHigh : 0,
+    clientLow: speaks ? block.clientLow : 0,
+    pathMtu: options.pathMtu,
+    requesterPsn: rep.startingPsn as Psn,
+    sendDepth: told === null ? 0 : agreedDepths(CARD_DEPTHS, told).send,
+    speaksPersist: speaks,
+  }
+}
+
+/** The other card is nobody's client. */
+function grantedInside({ qpn, startingPsn, pathMtu, told }: Entrance): Granted {
+  return {
+    ...{ peerNumber: qpn, clientHigh: 0, clientLow: 0, pathMtu },
+    requesterPsn: startingPsn as Psn,
+    sendDepth: agreedDepths(CARD_DEPTHS, told).send,
+    speaksPersist: true,
+  }
+}
+
+/** How RDMA-CM names it. */
+function nameConnection(connection: Connection, rep: cm.CmRep): void {
   connection.remoteId = rep.localId
   connection.guidHigh = rep.guidHigh
   connection.guidLow = rep.guidLow
-  connection.connectedUs = state.connections.nowUs
-  link.owner.connected(state, link)
 }
 
 /** Whoever calls has seen that the link has not ended, and that its place is still its own. */
 function endLink(state: ConnectContext, link: Link, event: number): void {
   link.ended = true
-  if (link.active === null) link.resolution.phase = RESOLUTION_FREE
+  if (!isResolved(link)) link.resolution.phase = RESOLUTION_FREE
   putToRest(state, link.connection)
   link.owner.ended(state, link, event)
 }

@@ -45,6 +45,7 @@ import type {
   Connection,
   ConnectionTable,
   ConnectState,
+  Link,
   Resolution,
 } from './context.ts'
 import { blankResolution, RESOLUTION_FREE } from './resolve.ts'
@@ -139,8 +140,13 @@ function free(state: ConnectContext, connection: Connection): void {
   connection.timerUs = Infinity
   if (link === null || link.ended) return
   link.ended = true
-  if (link.active === null) link.resolution.phase = RESOLUTION_FREE
+  if (!isResolved(link)) link.resolution.phase = RESOLUTION_FREE
   link.owner.ended(state, link, EVENT_CLOSED)
+}
+
+/** Is the Ethernet address of the link's peer known, and anything sent there? */
+export function isResolved({ mac }: Link): boolean {
+  return mac.length > 0
 }
 
 /** Sets the connection's timer to so many µs from now. */
@@ -221,7 +227,8 @@ export function confirmConnection(state: ConnectContext, connection: Connection)
 /** Ends the connection: its queue pair is silent at once, its number rests if it has to. */
 export function putToRest(state: ConnectContext, connection: Connection): void {
   if (connection.phase === PHASE_RESTING) return
-  const wasHeard = connection.link?.active !== null && !isHalfOpen(connection.qp!)
+  const { link } = connection
+  const wasHeard = (link === null || isResolved(link)) && !isHalfOpen(connection.qp!)
   connection.phase = PHASE_RESTING
   arm(state, connection, TIME_WAIT_US)
   connection.qp!.hold = wasHeard ? HOLD_RESTING : HOLD_NONE

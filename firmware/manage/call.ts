@@ -6,7 +6,6 @@
  */
 
 import type { Fault } from '../board/fault.ts'
-import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../board/limits.ts'
 import type { Session } from '../session/context.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -37,17 +36,4 @@ export function put64(bytes: Uint8Array, at: number, value: number): void {
 /** A 64-bit field that must be exact: what is not is beyond every limit that it is held against. */
 export function get64(bytes: Uint8Array, at: number): number {
   return u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
-}
-
-function isPowerOfTwo(value: number): boolean {
-  return value > 0 && (value & (value - 1)) === 0
-}
-
-export function isMtu(mtu: number): boolean {
-  return isPowerOfTwo(mtu) && mtu >= PATH_MTU_BYTES_MIN && mtu <= PATH_MTU_BYTES_MAX
-}
-
-/** Whether a queue pair of a peer may have that number: 0 and 1 are of management. */
-export function isPeer(number: number): boolean {
-  return number >= 2 && number < 2 ** 24
 }

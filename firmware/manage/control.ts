@@ -40,7 +40,8 @@ import { sliceEnd, takeSlice } from '../burst/slice.ts'
 import { closePair, failQueuePair, openPair } from '../burst/staging.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/proof.ts'
-import type { WaitingManagement } from '../connect/context.ts'
+import type { Inside, WaitingManagement } from '../connect/context.ts'
+import { answerToLink } from '../connect/initiate.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { publish } from '../connect/publish.ts'
 import { dismissSilent } from '../connect/room.ts'
@@ -79,6 +80,7 @@ import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/s
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
+import { isMtu, isPeer } from '../transport/pair-fields.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   createQueuePair,
@@ -109,7 +111,7 @@ import {
 } from './access.ts'
 import { attach, detach } from './attach.ts'
 import { boot } from './boot.ts'
-import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
+import { type Call, type Handler, put64 } from './call.ts'
 import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
 import { discardRecord } from './discard.ts'
 import { type Answer, answeredBefore, keepAnswer } from './once.ts'
@@ -211,7 +213,8 @@ function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const header = mad.blankMad()
   mad.readMad(header, bytes, waiting.madAt)
   if (header.method === mad.METHOD_RESPONSE) {
-    deliverDatagram(state, waiting.madAt, waiting.peerNumber, waiting.packet)
+    if (answerToLink(state, waiting)) run(state.list)
+    else deliverDatagram(state, waiting.madAt, waiting.peerNumber, waiting.packet)
     return
   }
   const session = mad.isSealed(bytes, waiting.madAt) ? openSealed(state, waiting.madAt) : null
@@ -468,12 +471,14 @@ function attachRegion(call: Call): Fault {
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
   if (!isRegionName(bytes, at + mad.REGION_NAME)) return REQUEST
   const address = at + mad.ATTACH_ADDRESS
+  const name = regionNameOf(bytes, at + mad.REGION_NAME)
   const fault = attach(state, {
-    name: regionNameOf(bytes, at + mad.REGION_NAME),
+    name,
     target: {
       ipVersion,
       address: [...bytes.slice(address, address + (ipVersion === 4 ? 4 : 16))],
       port: u16(bytes, at + mad.ATTACH_PORT),
+      inside: insideOf(call, name),
       pathMtu: state.facts.pathMtu,
       protectionDomain: 0,
       clientHigh: u32(bytes, at + mad.ATTACH_CLIENT_HIGH),
@@ -482,6 +487,13 @@ function attachRegion(call: Call): Fault {
   })
   if (fault === PASS) describeRegion(call, state.located.region!)
   return fault
+}
+
+/** The region of the card that has the key, called `name` unless it is told; null without a key. */
+function insideOf({ bytes, at }: Call, name: string): Inside | null {
+  const key = [...bytes.slice(at + mad.ATTACH_KEY, at + mad.ATTACH_KEY + mad.ATTACH_KEY_BYTES)]
+  if (key.every((byte) => byte === 0)) return null
+  return { key, region: regionNameOf(bytes, at + mad.ATTACH_REGION) || name }
 }
 
 function detachRegion(call: Call): Fault {

@@ -38,11 +38,12 @@ import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
 import * as seen from '../queues/look.ts'
 import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../queues/pairs.ts'
+import { isMtu, isPeer, PSNS } from '../transport/pair-fields.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import { MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_NO_STATION } from '../wire/ipv4.ts'
 import * as mad from '../wire/management.ts'
-import { type Call, get64, isMtu, isPeer } from './call.ts'
+import { type Call, get64 } from './call.ts'
 
 /** What a queue is made with. */
 interface Shape {
@@ -365,8 +366,6 @@ function readyFault({ state, bytes, at }: Call): Fault {
   if (isBlank || (bytes[mac]! & 1) !== 0) return REQUEST
   return IPV4_NO_STATION[bytes[at + mad.MODIFY_QP_IPV4]!] === 0 ? PASS : REQUEST
 }
-
-const PSNS = 2 ** 24
 
 function putQueueState(state: HostContext, queue: number, which: number, to: number): void {
   state.bytes[seen.seenAt(which) + info.Z1_STATE] = to

@@ -103,7 +103,7 @@ function join(...parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** HMAC-SHA-256 (RFC 2104) under a key of 32 bytes. */
-function hmac({ hash }: Primitives, key: Uint8Array, text: Uint8Array): Uint8Array {
+export function hmac({ hash }: Primitives, key: Uint8Array, text: Uint8Array): Uint8Array {
   const inner = new Uint8Array(BLOCK_BYTES).fill(0x36)
   const outer = new Uint8Array(BLOCK_BYTES).fill(0x5c)
   for (let i = 0; i < key.length; i++) {

@@ -240,12 +240,18 @@ export const REGION_REPAIRED = 100
  *
  *    0 name, 32 bytes    32 IP version u8, 4 or 6   33 0   34 RDMA-CM port u16
  *   36 address, 16 bytes: IPv4 in the first four    52 client id u64
+ *   60 public key of the other DPU, 32 bytes: with it, and port 0, the region is opened there in
+ *      a session; zeros: the port offers it
+ *   92 with a key the region's name there, 32 bytes; zeros: the same
  */
 export const ATTACH_IP_VERSION = 32
 export const ATTACH_PORT = 34
 export const ATTACH_ADDRESS = 36
 export const ATTACH_CLIENT_HIGH = 52
 export const ATTACH_CLIENT_LOW = 56
+export const ATTACH_KEY = 60
+export const ATTACH_KEY_BYTES = 32
+export const ATTACH_REGION = 92
 
 /** Kinds of region. PROVISION makes the first two; the third is memory of the host (ON_DEMAND). */
 export const KIND_RECORDS = 0

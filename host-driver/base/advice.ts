@@ -79,7 +79,13 @@ const ADVICE: Readonly<Record<string, string>> = {
   SERVICES_FULL: "Give up a port that is no longer needed: 'perdure withdraw TARGET PORT'.",
   // another DPU
   CONNECTING: 'Ask again in a moment; dpu.attach() does.',
-  ATTACH_FAILED: 'See that the other DPU is on and publishes the region on that port.',
+  ATTACH_FAILED:
+    'See that the other DPU is on and publishes the region on that port, or has that region and ' +
+    'that public key.',
+  CARD_KEYLESS:
+    'Give this card a key and a peers file, and start it again; or attach by a port of RDMA-CM.',
+  RELAY_REFUSED:
+    "Have the other card's operator add a line for this card's public key, with write:REGION.",
   // connecting to a port
   UNSERVED_CONNECTION: 'See the reason; a region is offered on a port by dpu.publish().',
   STALE_CONNECTION: 'Try again: the earlier connection has ended.',

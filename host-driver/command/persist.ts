@@ -58,8 +58,9 @@ export function addPersist(program: Command): void {
       ),
     )
     .option(
-      '--attach <address[:port]>',
-      `through the target into another card, which publishes the region at that port (${CM_PORT})`,
+      '--attach <card>',
+      `through the target into another card: perdure://KEY@address, where it is closed, or ` +
+        `address[:port], where the region is published at that port (${CM_PORT})`,
       farCard,
     )
     .option('--capture <file>', 'write every frame to a pcap file')

@@ -4,7 +4,6 @@
  * Invariant: the DPU takes every request twice without harm, as often as calls.ts repeats it.
  */
 
-import { isIP } from 'node:net'
 import type { Peer } from '../../boards/software/peers.ts'
 import { FAULTS, PASS } from '../../firmware/board/fault.ts'
 import {
@@ -21,7 +20,6 @@ import { agreedDepths, depthsFault } from '../../firmware/transport/depths.ts'
 import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import { DEPTH_TOLD_MAX, type Depths } from '../../firmware/wire/capability.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { addressBytes } from '../base/addresses.ts'
 import { copyOf } from '../base/bytes.ts'
 import { sleep } from '../base/clock.ts'
 import { faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
@@ -38,6 +36,7 @@ import {
 } from '../base/kinds.ts'
 import { type MemoryPiece, PIECES } from '../base/pieces.ts'
 import { putU64 } from '../base/wide.ts'
+import { type Attachment, fillAttachment } from './attachment.ts'
 import { bodyOf } from './body.ts'
 import { type Calls, RETRY_US_MAX } from './calls.ts'
 import {
@@ -100,15 +99,6 @@ export interface BytesRequest {
   readonly placement?: RegionPlacement
 }
 
-/** A region of another DPU, to be offered by this one. */
-export interface Attachment {
-  /** What it is called here. */
-  readonly name: string
-  /** IPv4 or IPv6 address of the other DPU, and the RDMA-CM port that the region is offered on. */
-  readonly address: string
-  readonly port: number
-}
-
 /** Payload bytes that a packet may have at the most. */
 export const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096]
 
@@ -127,15 +117,6 @@ const BYTES_KINDS: Kinds<BytesRequest> = {
   length: integer(1, Number.MAX_SAFE_INTEGER),
   writePersist: BOOLEAN,
   placement: oneOf(PLACEMENTS),
-}
-
-export const ATTACHMENT_KINDS: Kinds<Attachment> = {
-  name: NEW_REGION_NAME,
-  address: {
-    give: 'an IPv4 or IPv6 address',
-    takes: (value) => typeof value === 'string' && isIP(value) !== 0,
-  },
-  port: PORT,
 }
 
 /** The connection that the DPU granted. */
@@ -300,12 +281,9 @@ export class Management {
    * CONNECTING while the two are getting to know each other: ask again.
    */
   async attach(attachment: Attachment, clientId: bigint): Promise<RegionInfo> {
-    const { name, address, port } = attachment
-    const version = isIP(address)
+    const { name } = attachment
     const body = namedBody(name, 0)
-    body[mad.ATTACH_IP_VERSION] = version
-    putU16(body, mad.ATTACH_PORT, port)
-    body.set(addressBytes(address, version), mad.ATTACH_ADDRESS)
+    fillAttachment(body, attachment)
     putU64(body, mad.ATTACH_CLIENT_HIGH, clientId)
     return readRegionInfo(await this.set(`attach '${name}'`, mad.ATTRIBUTE_ATTACH, body))
   }

@@ -64,7 +64,8 @@ export function sessionKeysOf(
   }
 }
 
-function textOf(key: string | Uint8Array): string {
+/** A key as text, in lower case where it came so. */
+export function textOf(key: string | Uint8Array): string {
   return typeof key === 'string' ? key.toLowerCase() : keyText(key)
 }
 

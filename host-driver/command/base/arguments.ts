@@ -2,6 +2,7 @@
 
 import { isIP, isIPv4 } from 'node:net'
 import { InvalidArgumentError, Option } from 'commander'
+import { KeyError, keyText, parseKey } from '../../../boards/software/keys.ts'
 import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../../firmware/board/limits.ts'
 import { PATH_MTUS, type RegionRequest } from '../../control/management.ts'
 
@@ -35,24 +36,45 @@ export function pathMtuOf({ pathMtu }: { readonly pathMtu?: string }): { pathMtu
   return pathMtu === undefined ? {} : { pathMtu: Number(pathMtu) }
 }
 
-/** A card on the network of another: its address, and a port of RDMA-CM there. */
-export interface FarCard {
-  readonly address: string
-  readonly port: number
-}
+/** A card on the network of another: its address, and a port of RDMA-CM there, or its key. */
+export type FarCard =
+  | { readonly address: string; readonly port: number }
+  | { readonly address: string; readonly cardKey: string }
 
 /** The port of RDMA-CM where none is said. */
 export const CM_PORT = 7471
 
-/** 'address[:port]', an IPv6 address in brackets, or without them where it has no port. */
+/**
+ * 'perdure://KEY@address', or 'address[:port]'; an IPv6 address in brackets, or without them where
+ * it has neither.
+ */
 export function farCard(text: string): FarCard {
+  const scheme = 'perdure://'
+  return text.startsWith(scheme) ? closedCard(text.slice(scheme.length)) : openCard(text)
+}
+
+/** 'KEY@address'. */
+function closedCard(text: string): FarCard {
+  const form = /^(?<key>[^@]*)@(?:\[(?<v6>[^[\]]+)\]|(?<v4>[^:[\]]+))$/.exec(text)?.groups
+  const { key = '', v6, v4 = '' } = form ?? {}
+  const isAddress = v6 === undefined ? isIPv4(v4) : isIP(v6) === 6 && !v6.includes('%')
+  if (!isAddress) throw new InvalidArgumentError('perdure://KEY@address, without a port')
+  try {
+    return { address: v6 ?? v4, cardKey: keyText(parseKey(key)) }
+  } catch (error) {
+    if (error instanceof KeyError) throw new InvalidArgumentError(error.message)
+    throw error
+  }
+}
+
+function openCard(text: string): FarCard {
   const form = /^(?:\[(?<v6>[^[\]]+)\]|(?<v4>[^:[\]]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups
   const address = form === undefined ? text : (form.v6 ?? form.v4 ?? '')
   const isAddress = form?.v4 === undefined ? isIP(address) === 6 : isIPv4(address)
   const port = Number(form?.port ?? CM_PORT)
   if (isAddress && !address.includes('%') && port >= 1 && port <= 65535) return { address, port }
   throw new InvalidArgumentError(
-    'address[:port], the port 1 to 65535, as 10.0.0.3 or [fd00::3]:7300',
+    'perdure://KEY@address, or address[:port], the port 1 to 65535, as 10.0.0.3 or [fd00::3]:7300',
   )
 }
 

@@ -2,7 +2,7 @@
 
 import { ArgumentError } from '../../base/errors.ts'
 import { isPcieTarget, parsePcieTarget } from '../../card/target.ts'
-import type { Attachment } from '../../control/management.ts'
+import type { Attachment } from '../../control/attachment.ts'
 import type { Dpu } from '../../dpu.ts'
 import type { Region } from '../../records/region.ts'
 import { whenInterrupted } from '../base/interrupts.ts'
