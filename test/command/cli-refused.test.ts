@@ -396,6 +396,19 @@ const WORDS: readonly Row[] = [
   ],
   ['persist good.img orders text --attach far', 64, "'far'", 'as 10.0.0.3 or [fd00::3]:7300'],
   ['persist good.img orders text --attach fd00::3:0:70000', 64, 'address[:port]', '1 to 65535'],
+  ['persist good.img orders text --attach perdure://10.0.0.3', 64, 'KEY@address', 'without a port'],
+  [
+    `persist good.img orders text --attach perdure://${'0'.repeat(64)}@10.0.0.3:7300`,
+    ...([64, 'KEY@address', 'without a port'] as const),
+  ],
+  [
+    `persist good.img orders text --attach perdure://${'0'.repeat(64)}@10.0.0.3`,
+    ...([64, 'nobody has that public key', 'perdure key show'] as const),
+  ],
+  [
+    'persist good.img orders text --attach perdure://1234@[fd00::3]',
+    ...([64, '64 hexadecimal digits', 'perdure key show'] as const),
+  ],
   ['demo --record-bytes 65537', 64, '65537', '1 to 64K'],
   ['emulate good.img --smp tty', 64, "'tty'", 'unix:path or udp:address:port'],
   ['emulate --smp unix:x', 64, '--smp needs an image', 'beside it'],

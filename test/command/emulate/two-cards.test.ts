@@ -10,6 +10,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { writeKeyFile } from '../../../boards/software/key-file.ts'
+import { createKeyPair, keyText } from '../../../boards/software/keys.ts'
 import { portAddresses } from '../../../host-driver/command/emulate/emulate-options.ts'
 import { connect, connectTarget, type Dpu } from '../../../host-driver/index.ts'
 import { emulateIn, PLAIN, runIn, stop } from '../../support/command/command.ts'
@@ -176,6 +178,54 @@ describe('records that go through one card into another', () => {
     fileOf('file', 100)
     const again = await runIn(folder, ['persist', target, 'orders', 'file', ...ATTACH])
     expect(again.code, again.stderr).toBe(0)
+  })
+})
+
+describe('records that go through one card with peers into another', () => {
+  const keys = { near: createKeyPair(), far: createKeyPair(), operator: createKeyPair() }
+  const text = (name: keyof typeof keys): string => keyText(keys[name].public)
+
+  /** Both cards have the operator for their admin; those lines more are among the far one's peers. */
+  async function startBoth(...lines: string[]): Promise<{ target: string; back: string }> {
+    fresh()
+    for (const [name, { secret }] of Object.entries(keys)) {
+      writeKeyFile(join(folder, `${name}.key`), secret)
+    }
+    const admin = `${text('operator')} operator admin`
+    writeFileSync(join(folder, 'near.peers'), `${admin}\n`)
+    writeFileSync(join(folder, 'far.peers'), `${[admin, ...lines].join('\n')}\n`)
+    const own = ['--key', 'near.key', '--peers', 'near.peers', '--capture', 'near.pcap']
+    const target = targetOf(await startNear(...own))
+    await startFar('--key', 'far.key', '--peers', 'far.peers')
+    return { target, back: `${target.replace(text('near'), text('far'))}/10.0.0.3` }
+  }
+
+  const run = (...args: string[]) =>
+    runIn(folder, args, { PERDURE_KEY: join(folder, 'operator.key') })
+
+  test('R1-S13: go in a session, with tags, where nothing is published', async () => {
+    const { target, back } = await startBoth(`${text('near')} near-card write:orders`)
+    expect(target).toContain(text('near'))
+    const content = fileOf('file', 100_000)
+    const attach = ['--attach', `perdure://${text('far')}@10.0.0.3`, '--batch', 'inOrder', '--json']
+    const done = await run('persist', target, 'orders', 'file', ...attach)
+    expect(done.code, done.stderr).toBe(0)
+    const attached = { address: '10.0.0.3', cardKey: text('far') }
+    expect(JSON.parse(done.stdout)).toMatchObject({ attached, copies: 2, records: 7 })
+    expect(await run('read', back, 'orders', '--out', 'back')).toMatchObject({ code: 0 })
+    expect(readFileSync(join(folder, 'back')).equals(content)).toBe(true)
+    const { stdout } = await runIn(folder, ['capture', 'near.pcap'])
+    expect(stdout).toMatch(/10\.0\.0\.2 > 10\.0\.0\.3 .*WRITE_PERSIST/)
+    expect(stdout).toMatch(/10\.0\.0\.2 > 10\.0\.0\.3 .*SET CONNECT .*sealed in session/)
+  })
+
+  test('are refused where the far card has no line for the near one', async () => {
+    const { target } = await startBoth()
+    fileOf('file', 100)
+    const attach = ['--attach', `perdure://${text('far')}@10.0.0.3`]
+    const refused = await run('persist', target, 'orders', 'file', ...attach)
+    expect(refused).toMatchObject({ code: 69, stdout: '' })
+    expect(refused.stderr).toMatch(/RELAY_REFUSED.*add a line for this card's public key/)
   })
 })
 

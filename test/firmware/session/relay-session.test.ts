@@ -23,6 +23,7 @@ import { ADMIN, keyPair, NOBODY } from '../../support/sessions/peers.ts'
 import {
   attachingInside,
   farIdentity,
+  fromElsewhere,
   InsideWire,
   NEAR,
   RELAYING,
@@ -458,17 +459,5 @@ function turnedRound(frame: Uint8Array): Uint8Array {
   const source = ETHERNET_BYTES + IPV4_DESTINATION - 4
   copy.set(frame.subarray(source + 4, source + 8), source)
   copy.set(frame.subarray(source, source + 4), source + 4)
-  return changed(copy, () => {})
-}
-
-/** The frame from 10.0.0.9. */
-function fromElsewhere(frame: Uint8Array): Uint8Array {
-  const copy = frame.slice()
-  const last = ETHERNET_BYTES + IPV4_DESTINATION - 1
-  // One's complement: what the address gains, the check sum of the header loses.
-  const sum = u16(copy, ETHERNET_BYTES + 10) - (9 - copy[last]!)
-  copy[ETHERNET_BYTES + 10] = sum >> 8
-  copy[ETHERNET_BYTES + 11] = sum
-  copy[last] = 9
   return changed(copy, () => {})
 }

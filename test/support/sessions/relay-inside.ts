@@ -11,6 +11,7 @@ import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import {
   IPV4_BYTES,
   IPV4_CHECKSUM,
+  IPV4_DESTINATION,
   IPV4_TOTAL_LENGTH,
   ipv4Checksum,
 } from '../../../firmware/wire/ipv4.ts'
@@ -94,6 +95,19 @@ export function withoutTag(frame: Uint8Array): Uint8Array {
 export function withOtherByte(frame: Uint8Array): Uint8Array {
   const copy = frame.slice()
   copy[copy.length - ICRC_BYTES - TRAILER_BYTES - 1]! ^= 1
+  writeIcrc(copy)
+  return copy
+}
+
+/** The frame from 10.0.0.9. */
+export function fromElsewhere(frame: Uint8Array): Uint8Array {
+  const copy = frame.slice()
+  const last = ETHERNET_BYTES + IPV4_DESTINATION - 1
+  // One's complement: what the address gains, the check sum of the header loses.
+  const sum = u16(copy, ETHERNET_BYTES + 10) - (9 - copy[last]!)
+  copy[ETHERNET_BYTES + 10] = sum >> 8
+  copy[ETHERNET_BYTES + 11] = sum
+  copy[last] = 9
   writeIcrc(copy)
   return copy
 }

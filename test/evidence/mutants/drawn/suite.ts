@@ -10,8 +10,8 @@ const NAMES = `
   acknowledge-alone acknowledged-gone announce atomics batch batch-bursts batch-edges batch-ends
   batch-failures batch-hostile batch-local batch-model batch-queues batch-requester batch-rest
   books captures chains congestion connect connect-active connect-doubt connect-link
-  connect-linux control control-edges cookies dialogues duplicates entropy fences flush
-  full-group groups handshake headers hostile icrc layout long-read lost-requests media-errors
+  connect-linux control control-edges cookies dialogues duplicates entering entropy fences
+  flush full-group groups handshake headers hostile icrc layout long-read lost-requests media-errors
   media-lies neighbours noise on-demand on-demand-calls operations operations-forgotten
   operations-late operations-life operations-line operations-table ordered ordered-edges
   pcie-driver-element pcie-driver-layout persist persist-edges placement-agent placement-away
@@ -22,7 +22,7 @@ const NAMES = `
   queue-status queue-wire-ends queue-work-connected queue-work-local queue-zone2 queues-cache
   queues-completion queues-doorbell queues-element queues-fair queues-host queues-limits
   queues-tables queues-trust read recovery recovery-alone recovery-table refusals refused-before
-  region-job regions relay-link repair-alone requester requester-doubt requester-edges
+  region-job regions relay-link relay-session repair-alone requester requester-doubt requester-edges
   requester-kinds residency-blocks residency-model residency-responder residency-transport
   residency-wire responder rights rights-edges sealed-calls send session-table settle slow-peers
   starts-taken-back superblock superblock-decay superblock-lost superblock-refused

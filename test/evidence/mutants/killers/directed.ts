@@ -10,6 +10,7 @@ import { LOST } from '../plays/lost.ts'
 import { DECAY, SLOTS } from '../plays/media.ts'
 import { PEERS } from '../plays/peers.ts'
 import { QUEUES } from '../plays/queues.ts'
+import { RELAYS } from '../plays/relays.ts'
 import { SESSIONS } from '../plays/sessions.ts'
 import { SETTLED } from '../plays/settle.ts'
 import { SICK } from '../plays/sick.ts'
@@ -36,6 +37,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...SESSIONS,
   ...STOCK,
   ...PEERS,
+  ...RELAYS,
 }
 
 export const play: Play = (argument) => {

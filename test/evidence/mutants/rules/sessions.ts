@@ -12,6 +12,7 @@ const COOKIES = 'firmware/session/cookies.ts'
 const PUBLISH = 'firmware/connect/publish.ts'
 const GRANTS = 'firmware/session/grants.ts'
 const LOCATE = 'firmware/engine/locate.ts'
+const INITIATE = 'firmware/connect/initiate.ts'
 
 const CALLS: readonly Mutant[] = [
   {
@@ -316,7 +317,52 @@ const STOCK: readonly Mutant[] = [
   },
 ]
 
+const RELAYED: readonly Mutant[] = [
+  {
+    id: 'relayed-as-another',
+    rule: 'D-6: each client of a relay has an id of its own over there',
+    file: 'firmware/session/relayed.ts',
+    find: '  putU32(text, WORDS.length + 4, clientLow)\n',
+    replace: '',
+    killer: directed('clients of a relay in a session'),
+  },
+  {
+    id: 'relay-untagged',
+    rule: 'R1-S15: what a relay sends has tags',
+    file: INITIATE,
+    find: 'if (active === null) secureAs(state, qp, entering!.entrance!.tagKeys)',
+    replace: 'if (active === null) qp.hold = HOLD_CONNECTED',
+    killer: directed('clients of a relay in a session'),
+  },
+  {
+    id: 'relay-tags-ungranted',
+    rule: 'R1-S15: a relay takes no queue pair without tags',
+    file: 'firmware/connect/entering.ts',
+    find: 'body[mad.CONNECT_TAGS] !== 1 || ',
+    replace: '',
+    killer: directed('a relay without tags'),
+  },
+  {
+    id: 'relay-answer-unsealed',
+    rule: 'R1-S13: a relay believes what the other card has sealed',
+    file: 'firmware/session/visit.ts',
+    find: 'if (!openDatagram(options.primitives, session, datagram, 0)) return VISIT_BROKEN',
+    replace: 'openDatagram(options.primitives, session, datagram, 0)',
+    killer: directed('forgers on the path of a relay'),
+  },
+  {
+    id: 'relay-answer-elsewhere',
+    rule: 'R1-S13: a relay takes answers from the address of the other card',
+    file: INITIATE,
+    find:
+      'if (!isLive(state, connection) || !isFromPeer(state, connection.qp!, packet)) continue\n' +
+      '    const event',
+    replace: 'if (!isLive(state, connection)) continue\n    const event',
+    killer: directed('answers to a relay from elsewhere'),
+  },
+]
+
 export const SESSION_RULES: readonly Mutant[] = [
   ...[...CALLS, ...FLOODS, ...DATA, ...ATTACKED],
-  ...[...CHANGING, ...STOCK],
+  ...[...CHANGING, ...STOCK, ...RELAYED],
 ]
