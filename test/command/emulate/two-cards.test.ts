@@ -185,7 +185,7 @@ describe('records that go through one card with peers into another', () => {
   const keys = { near: createKeyPair(), far: createKeyPair(), operator: createKeyPair() }
   const text = (name: keyof typeof keys): string => keyText(keys[name].public)
 
-  /** Both cards have the operator for their admin; those lines more are among the far one's peers. */
+  /** Both cards have the operator for their admin, and the far one those peers more. */
   async function startBoth(...lines: string[]): Promise<{ target: string; back: string }> {
     fresh()
     for (const [name, { secret }] of Object.entries(keys)) {

@@ -123,7 +123,7 @@ describe('a relay in a session of the other card', () => {
     })
   }
 
-  test('ends with the line of the relaying card, and says why when it is asked for again', async () => {
+  test('ends with the line of the relaying card, and says why to who asks again', async () => {
     const { dpuA, dpuB } = await pair()
     const relay = await dpuA.attach(ATTACHMENT)
     await relay.persist(1, record(1, 1)).persisted

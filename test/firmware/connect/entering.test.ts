@@ -92,7 +92,7 @@ function attributes(datagrams: readonly Uint8Array[]): number[] {
   return datagrams.map((datagram) => u16(datagram, mad.MAD_ATTRIBUTE))
 }
 
-test('a session, the region, a queue pair with tags: what is asked for, and what is granted', () => {
+test('a session, the region, a queue pair with tags: what is asked, and what is granted', () => {
   const far = inSession()
   const region = far.opened(far.newest())
   expect(region.attribute).toBe(mad.ATTRIBUTE_OPEN)

@@ -143,7 +143,7 @@ describe('a relay in a session of the other card', () => {
     expect(acks(wire)).toBe(3)
   })
 
-  test('D-6, X-3: an operation that is sent again is done once, whichever card has been off', () => {
+  test('D-6, X-3: an operation that comes again is done once, whichever card was off', () => {
     const wire = new InsideWire()
     expect(wire.enter()).toBe('PASS')
     const first = wire.open()
@@ -307,7 +307,7 @@ describe('what is refused', () => {
 const namesFar = (body: Uint8Array): void => body.set(Buffer.from('far'), mad.REGION_NAME)
 
 describe('whoever is on the path', () => {
-  test('R1-S13: forges and repeats answers: each is dropped and counted, and nothing follows', () => {
+  test('R1-S13: forges and repeats answers: all are counted, and nothing follows', () => {
     const wire = new InsideWire()
     const forged = (frame: Uint8Array): Uint8Array[] => {
       if (!isDatagram(frame)) return []

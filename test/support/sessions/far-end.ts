@@ -36,7 +36,7 @@ export const FAR_INCARNATION = 9
 type Fill = (body: Uint8Array) => void
 
 /** A call that came, as it was asked. */
-export interface Asked {
+interface Asked {
   readonly attribute: number
   readonly body: Uint8Array
   /** Without the seal. */
