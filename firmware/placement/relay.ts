@@ -11,7 +11,8 @@
  *   with its copies and its mechanism (X-1). A link that breaks breaks the queue pairs of the hosts
  *   whose records it had: nobody here knows what became of them, and the hosts ask again.
  * - An operation keeps its client and its id on the way: the link speaks in the name of the client,
- *   so what it sends again is known to DPU B as the same (D-6). So it takes records of that client
+ *   or, in a session of DPU B, in the one that the client always has there (session/relayed.ts), so
+ *   what it sends again is known to DPU B as the same (D-6). So it takes records of that client
  *   alone: under its name those of another would be taken for repetitions. Nor does one whose relay
  *   ended as it came go by that which has the place then.
  * - A record has a buffer from its acceptance to its end; where there is none its packet draws an
