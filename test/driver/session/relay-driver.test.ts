@@ -13,6 +13,7 @@ import { relayedClient } from '../../../firmware/session/relayed.ts'
 import { keptAttachment } from '../../../host-driver/control/attachment.ts'
 import { connect, type Dpu, PerdureError, type Region } from '../../../host-driver/index.ts'
 import { endpointOf, Network } from '../../support/peers/network.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { KeptPeers } from '../../support/sessions/kept-peers.ts'
 import { ADMIN, CARD, peer } from '../../support/sessions/peers.ts'
 import { farIdentity, NEAR, RELAYING } from '../../support/sessions/relay-inside.ts'
@@ -96,31 +97,35 @@ describe('a relay in a session of the other card', () => {
   )
 
   for (const victim of ['A', 'B', 'both'] as const) {
-    test(`X-3, D-6: loses and repeats nothing when ${victim} goes off (seed ${SEED})`, async () => {
-      const { dpuA, dpuB, network, cardA, cardB } = await pair(BAD)
-      const relay = await dpuA.attach(ATTACHMENT)
-      const id = idThere(dpuA)
-      const writes: Promise<unknown>[] = []
-      for (let round = 1; round <= 3; round++) {
+    test(
+      `X-3, D-6: loses and repeats nothing when ${victim} goes off (seed ${SEED})`,
+      THOROUGH,
+      async () => {
+        const { dpuA, dpuB, network, cardA, cardB } = await pair(BAD)
+        const relay = await dpuA.attach(ATTACHMENT)
+        const id = idThere(dpuA)
+        const writes: Promise<unknown>[] = []
+        for (let round = 1; round <= 3; round++) {
+          for (let slot = 0; slot < 32; slot++) {
+            writes.push(relay.persist(slot, record(slot, round)).persisted)
+          }
+        }
+        const victims = victim === 'A' ? [cardA] : victim === 'B' ? [cardB] : [cardA, cardB]
+        network.clock.schedule(network.clock.nowUs + 400, () => {
+          for (const card of victims) {
+            card.powerCut({ strategy: 'none' })
+            network.clock.schedule(network.clock.nowUs + 50_000, () => void card.powerOn())
+          }
+        })
+        await Promise.all(writes)
+        const region = await dpuB.openRegion('orders')
         for (let slot = 0; slot < 32; slot++) {
-          writes.push(relay.persist(slot, record(slot, round)).persisted)
+          const { data, clientId } = await region.read(slot)
+          expect(data).toEqual(record(slot, 3))
+          expect(clientId).toBe(id)
         }
-      }
-      const victims = victim === 'A' ? [cardA] : victim === 'B' ? [cardB] : [cardA, cardB]
-      network.clock.schedule(network.clock.nowUs + 400, () => {
-        for (const card of victims) {
-          card.powerCut({ strategy: 'none' })
-          network.clock.schedule(network.clock.nowUs + 50_000, () => void card.powerOn())
-        }
-      })
-      await Promise.all(writes)
-      const region = await dpuB.openRegion('orders')
-      for (let slot = 0; slot < 32; slot++) {
-        const { data, clientId } = await region.read(slot)
-        expect(data).toEqual(record(slot, 3))
-        expect(clientId).toBe(id)
-      }
-    })
+      },
+    )
   }
 
   test('ends with the line of the relaying card, and says why to who asks again', async () => {
