@@ -185,8 +185,15 @@ describe('records that go through one card with peers into another', () => {
   const keys = { near: createKeyPair(), far: createKeyPair(), operator: createKeyPair() }
   const text = (name: keyof typeof keys): string => keyText(keys[name].public)
 
+  interface Both {
+    readonly near: ChildProcess
+    /** Each card as a client names it. */
+    readonly target: string
+    readonly back: string
+  }
+
   /** Both cards have the operator for their admin, and the far one those peers more. */
-  async function startBoth(...lines: string[]): Promise<{ target: string; back: string }> {
+  async function startBoth(...lines: string[]): Promise<Both> {
     fresh()
     for (const [name, { secret }] of Object.entries(keys)) {
       writeKeyFile(join(folder, `${name}.key`), secret)
@@ -195,16 +202,17 @@ describe('records that go through one card with peers into another', () => {
     writeFileSync(join(folder, 'near.peers'), `${admin}\n`)
     writeFileSync(join(folder, 'far.peers'), `${[admin, ...lines].join('\n')}\n`)
     const own = ['--key', 'near.key', '--peers', 'near.peers', '--capture', 'near.pcap']
-    const target = targetOf(await startNear(...own))
+    const near = await startNear(...own)
+    const target = targetOf(near)
     await startFar('--key', 'far.key', '--peers', 'far.peers')
-    return { target, back: `${target.replace(text('near'), text('far'))}/10.0.0.3` }
+    return { near: near[0], target, back: `${target.replace(text('near'), text('far'))}/10.0.0.3` }
   }
 
   const run = (...args: string[]) =>
     runIn(folder, args, { PERDURE_KEY: join(folder, 'operator.key') })
 
   test('R1-S13: go in a session, with tags, where nothing is published', async () => {
-    const { target, back } = await startBoth(`${text('near')} near-card write:orders`)
+    const { near, target, back } = await startBoth(`${text('near')} near-card write:orders`)
     expect(target).toContain(text('near'))
     const content = fileOf('file', 100_000)
     const attach = ['--attach', `perdure://${text('far')}@10.0.0.3`, '--batch', 'inOrder', '--json']
@@ -214,6 +222,7 @@ describe('records that go through one card with peers into another', () => {
     expect(JSON.parse(done.stdout)).toMatchObject({ attached, copies: 2, records: 7 })
     expect(await run('read', back, 'orders', '--out', 'back')).toMatchObject({ code: 0 })
     expect(readFileSync(join(folder, 'back')).equals(content)).toBe(true)
+    expect(await stop(near)).toBe(0)
     const { stdout } = await runIn(folder, ['capture', 'near.pcap'])
     expect(stdout).toMatch(/10\.0\.0\.2 > 10\.0\.0\.3 .*WRITE_PERSIST/)
     expect(stdout).toMatch(/10\.0\.0\.2 > 10\.0\.0\.3 .*SET CONNECT .*sealed in session/)
