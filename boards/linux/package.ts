@@ -8,6 +8,7 @@ import { changelogFile, manualFiles } from '../tools/manual/papers.ts'
 import { DIST } from './compile.ts'
 import { ROOT } from './engine.ts'
 import { runtimeManual } from './manual.ts'
+import { noticesFor } from './notices.ts'
 import { billOf, type Programs } from './sbom.ts'
 import type { Architecture } from './toolchain.ts'
 
@@ -30,10 +31,11 @@ export function packCard(card: Card, built: Built, folder: string): string {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     version: string
   }
+  const architecture = card.architecture === 'arm64' ? 'arm64' : 'x86-64'
   const contents = packageContents(card, {
     ...built,
     version,
-    bill: billOf(card, version, built, card.architecture === 'arm64' ? 'arm64' : 'x86-64'),
+    bill: billOf(card, version, built, architecture),
     firmware: join(DIST, 'firmware.js'),
     signature: join(DIST, 'firmware.js.sig'),
     unit: join(ROOT, 'boards/linux/perdured.service'),
@@ -41,6 +43,7 @@ export function packCard(card: Card, built: Built, folder: string): string {
     papers: [
       ...manualFiles(runtimeManual(version)),
       changelogFile(`perdured-${card.name}`, version, 'CHANGELOG.md of the sources'),
+      { path: `usr/share/doc/perdured-${card.name}/notices`, content: noticesFor(architecture) },
     ],
   })
   const path = join(folder, packageName(card, version))

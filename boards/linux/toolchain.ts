@@ -131,6 +131,8 @@ export interface Library {
   readonly name: string
   readonly version: string
   readonly architecture: string
+  /** The file with what its authors allow. */
+  readonly copyright: string
 }
 
 /**
@@ -140,15 +142,17 @@ export interface Library {
 export function librariesFor(architecture: Architecture, folder: string): readonly Library[] {
   const { node, debian, crossHeaders } = PROCESSORS[architecture]
   // As dpkg-query prints them: a name, its processor where there may be several, and a version.
-  const of = (rows: string): Library[] =>
+  const of = (rows: string, root: string): Library[] =>
     [...rows.matchAll(/^([^:\t]+)\S*\t(\S+)$/gm)].map(([, name, version]) => {
-      return { name: name!, version: version!, architecture: debian }
+      const copyright = join(root, 'usr/share/doc', name!, 'copyright')
+      return { name: name!, version: version!, architecture: debian, copyright }
     })
   const installed = (names: readonly string[]): Library[] =>
-    of(run('dpkg-query', ['-W', ...names]).toString())
+    of(run('dpkg-query', ['-W', ...names]).toString(), '/')
   if (node === process.arch) return installed([...PACKAGES, 'libc6-dev'])
-  const unpacked = readFileSync(versionsIn(join(folder, `libraries-${debian}`)), 'utf8')
-  return [...of(unpacked), ...installed(Object.values(crossHeaders))]
+  const root = join(folder, `libraries-${debian}`)
+  const unpacked = readFileSync(versionsIn(root), 'utf8')
+  return [...of(unpacked, root), ...installed(Object.values(crossHeaders))]
 }
 
 /** The file with the versions of what was unpacked there. */

@@ -67,7 +67,8 @@ fi
 /** As Debian's machine-readable format 1.0 has it. */
 const COPYRIGHT = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: perdure
-Comment: What is linked into the programs is in sbom.cdx.json beside this file.
+Comment: What is linked into the programs is in sbom.cdx.json beside this file, and the licences
+ of that in notices.
 
 Files: *
 Copyright: 2026 the authors of Perdure

@@ -226,6 +226,14 @@ describe('what an installation does behind its files', () => {
   })
 })
 
+/** A word of each notice. */
+const HOLDERS: Readonly<Record<string, string>> = {
+  quickjs: 'Fabrice Bellard',
+  'libsodium-dev': 'Frank Denis',
+  'libbrotli-dev': 'Brotli',
+  'libc6-dev': 'Free Software Foundation',
+}
+
 const builtHere = existsSync(RUNTIME.signature) && existsSync(perduredPath(OWN_ARCHITECTURE, ''))
 
 test.skipIf(!dpkg || !builtHere)(
@@ -252,6 +260,12 @@ test.skipIf(!dpkg || !builtHere)(
     const names = ['perdured', 'perdure-boot', 'firmware.js', 'quickjs']
     const libraries = ['libsodium-dev', 'libbrotli-dev', 'libc6-dev']
     expect(bill.components.map(({ name }) => name).sort()).toEqual([...names, ...libraries].sort())
+    const notices = readFileSync(join(at, 'usr/share/doc/perdured-linux/notices'), 'utf8')
+    for (const [name, holder] of Object.entries(HOLDERS)) {
+      const { version: its } = bill.components.find((one) => one.name === name)!
+      const [, text = ''] = notices.split(`${name} ${its}\n===`)
+      expect(text.slice(0, 1500)).toContain(holder)
+    }
     const firmware = bill.components.find(({ name }) => name === 'firmware.js')!
     expect(firmware.hashes![0]!.content).toBe(sha256(join(at, 'usr/lib/perdure/firmware.js')))
     for (const name of libraries) {
