@@ -12,6 +12,7 @@ import { imageBytes } from '../../../firmware/medium/slot.ts'
 import { READ, WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import type { QueueElement } from '../../../host-driver/card/queues/values.ts'
+import { fillAttachment, keptAttachment } from '../../../host-driver/control/attachment.ts'
 import {
   type BytesRegion,
   connect,
@@ -166,7 +167,7 @@ async function again(row: Row, b: Bench, given: Uint8Array): Promise<void> {
 /** Calls with bytes that have a test of their own below, or fill what they are given. */
 const ELSEWHERE = new RegExp(
   [
-    String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
+    String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.(format|attach)|MemoryRegion\.fill)$`,
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
     // Keys: test/driver/session/session.test.ts, peers-calls.test.ts.
@@ -195,6 +196,14 @@ describe('R31-1: memory that is used again at once stores what it held at the ca
       })
     }
   }
+})
+
+test('R31-1: an attachment has the key that it was given at the call', () => {
+  const [key, body] = [filled(32, 8), new Uint8Array(mad.MAD_BODY_BYTES)]
+  const kept = keptAttachment({ name: 'far', address: '10.0.0.3', cardKey: key })
+  key.fill(LATER)
+  fillAttachment(body, kept)
+  expect(body.slice(mad.ATTACH_KEY, mad.ATTACH_KEY + 32)).toEqual(filled(32, 8))
 })
 
 for (const [name, form] of Object.entries(FORMS)) {
