@@ -11,7 +11,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { Missing, NOT_HERE, Trouble } from '../tools/debian/programs.ts'
+import { runBuild, Trouble } from '../tools/debian/programs.ts'
 import { compileBoot, shippedBoot } from './boot/compile.ts'
 import { compileRuntime, flavourFolder } from './compile.ts'
 import { linuxCard, packCard } from './package.ts'
@@ -68,11 +68,4 @@ function main(args: readonly string[]): void {
   process.stdout.write(`${path}\n`)
 }
 
-try {
-  main(process.argv.slice(2))
-} catch (error) {
-  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
-  if (!(error instanceof Trouble) && !isUsage) throw error
-  process.stderr.write(`perdure: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
-  process.exitCode = error instanceof Missing ? NOT_HERE : 1
-}
+runBuild(main, USAGE)

@@ -5,7 +5,7 @@
  * both byte orders and both resolutions, and says where a file ends early.
  */
 
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { BufferedFile } from '../base/buffered-file.ts'
 import { PerdureError } from '../base/errors.ts'
 import { BYTES, check, type Kind, TEXT } from '../base/kinds.ts'
 
@@ -31,11 +31,7 @@ const TIME: Kind = {
 export class PcapWriter {
   /** Frames so far. */
   count = 0
-  private chunks: Uint8Array[] = []
-  private pendingBytes = 0
-  private path = ''
-  private file: number | null = null
-  private failure: Error | null = null
+  private readonly out = new BufferedFile()
 
   /** With a path the capture goes to that file, which is replaced; without one it stays here. */
   constructor(path?: string) {
@@ -46,14 +42,13 @@ export class PcapWriter {
     header.writeUInt16LE(4, 6)
     header.writeUInt32LE(SNAP_LENGTH, 16)
     header.writeUInt32LE(LINK_ETHERNET, 20)
-    this.put(header)
+    this.out.write(header)
   }
 
   /** From now on the capture goes to that file, which is replaced: first what is here already. */
   toFile(path: string): void {
     check('path', path, TEXT)
-    this.file = openSync(path, 'w')
-    this.path = path
+    this.out.open(path)
   }
 
   /** Adds a frame at `timeUs`; the bytes are copied. */
@@ -68,40 +63,16 @@ export class PcapWriter {
     record.writeUInt32LE(frame.length, 12)
     record.set(frame, RECORD_HEADER_BYTES)
     this.count++
-    this.put(record)
+    this.out.write(record)
   }
 
   /** What has not gone to a file: without a path, the whole capture. */
   bytes(): Uint8Array {
-    return new Uint8Array(Buffer.concat(this.chunks))
+    return this.out.waiting()
   }
 
   close(): void {
-    if (this.file === null) return
-    this.flush()
-    closeSync(this.file)
-    this.file = null
-    if (this.failure === null) return
-    const { message } = this.failure
-    throw new Error(`${this.path} cannot be written: ${message}`, { cause: this.failure })
-  }
-
-  private put(bytes: Uint8Array): void {
-    this.chunks.push(bytes)
-    this.pendingBytes += bytes.length
-    if (this.file !== null && this.pendingBytes >= 1 << 18) this.flush()
-  }
-
-  private flush(): void {
-    if (this.file === null || this.chunks.length === 0) return
-    try {
-      // What watches a connection must not break it.
-      if (this.failure === null) writeSync(this.file, Buffer.concat(this.chunks))
-    } catch (error) {
-      this.failure = error as Error
-    }
-    this.chunks = []
-    this.pendingBytes = 0
+    this.out.close()
   }
 }
 

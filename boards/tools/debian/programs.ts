@@ -47,3 +47,18 @@ export function isThere(program: string): boolean {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
   return folders.some((folder) => existsSync(join(folder, program)))
 }
+
+/**
+ * Runs a build's own command line to its end, and sets the exit code: 1 where something failed,
+ * which is told, with the usage where the words were wrong; 3 where something is missing.
+ */
+export function runBuild(main: (args: readonly string[]) => void, usage: string): void {
+  try {
+    main(process.argv.slice(2))
+  } catch (error) {
+    const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+    if (!(error instanceof Trouble) && !isUsage) throw error
+    process.stderr.write(`perdure: ${(error as Error).message}\n${isUsage ? `${usage}\n` : ''}`)
+    process.exitCode = error instanceof Missing ? NOT_HERE : 1
+  }
+}

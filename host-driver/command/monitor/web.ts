@@ -58,6 +58,7 @@ export class WebServer {
   private readonly server: Server
   private readonly streams: Set<ServerResponse> = new Set()
   private readonly looks: Map<string, Look> = new Map()
+  /** By the name that the page shows. */
   private readonly points: Map<string, WebPoint[]> = new Map()
   private events: readonly WebEvent[] = []
 
@@ -88,10 +89,10 @@ export class WebServer {
 
   /** A look, and what has happened: for the pages that are open, and those that come. */
   take(look: Look, events: readonly HealthEvent[]): void {
-    const { target } = look
     const told = webLook(look)
-    this.looks.set(target, look)
-    this.points.set(target, [...(this.points.get(target) ?? []), told.point].slice(-POINTS_MAX))
+    this.looks.set(look.target, look)
+    const points = this.points.get(told.target) ?? []
+    this.points.set(told.target, [...points, told.point].slice(-POINTS_MAX))
     const happened = events.map(webEvent)
     this.events = [...this.events, ...happened].slice(-EVENTS_MAX)
     for (const one of happened) this.send('happened', one)
@@ -144,9 +145,7 @@ export class WebServer {
     const looks = this.inOrder().map(webLook)
     const hello: WebHello = {
       ...{ targets: looks.map(({ target }) => target), intervalMs: this.intervalMs, looks },
-      points: Object.fromEntries(
-        looks.map(({ target }, i) => [target, this.points.get(this.inOrder()[i]!.target) ?? []]),
-      ),
+      points: Object.fromEntries(this.points),
       events: this.events,
     }
     response.write(messageOf('hello', hello))

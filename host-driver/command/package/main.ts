@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { writePackage } from '../../../boards/tools/debian/package.ts'
-import { isThere, Missing, NOT_HERE, run, Trouble } from '../../../boards/tools/debian/programs.ts'
+import { isThere, Missing, run, runBuild, Trouble } from '../../../boards/tools/debian/programs.ts'
 import { createProgram } from '../program.ts'
 import { ARCHITECTURES, type Architecture, commandPackage, commandPackageName } from './contents.ts'
 
@@ -43,11 +43,4 @@ function main(args: readonly string[]): void {
   process.stdout.write(`${path}\n${tree}\n`)
 }
 
-try {
-  main(process.argv.slice(2))
-} catch (error) {
-  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
-  if (!(error instanceof Trouble) && !isUsage) throw error
-  process.stderr.write(`perdure: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
-  process.exitCode = error instanceof Missing ? NOT_HERE : 1
-}
+runBuild(main, USAGE)
