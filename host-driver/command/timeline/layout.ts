@@ -3,7 +3,7 @@
 import type { Nvdimm } from '../../../boards/emulator/index.ts'
 import { LANES, LINE_BYTES, REGIONS } from '../../../firmware/board/limits.ts'
 import { KIND_RECORDS, PLACEMENT_LOCAL, strideOf } from '../../../firmware/medium/region.ts'
-import { imageBytes, SLOT_MAGIC } from '../../../firmware/medium/slot.ts'
+import { SLOT_HEADER_BYTES, SLOT_MAGIC } from '../../../firmware/medium/slot.ts'
 import {
   DATA_AT,
   endOfRoom,
@@ -105,7 +105,7 @@ const OPERATION = 12
 /** What a slot header that looks like one says; null where it does not. */
 interface SlotFacts {
   readonly length: number
-  /** Bytes of the whole image. */
+  /** Bytes of header and data: what stands behind them, up to the end of a line, says nothing. */
   readonly bytes: number
   readonly sequence: string
   readonly operation: string
@@ -117,7 +117,7 @@ export function slotFacts(words: Int32Array, at: number, stride: number): SlotFa
   if (words[w + MAGIC] !== SLOT_MAGIC || length >= stride) return null
   return {
     length,
-    bytes: Math.min(stride, imageBytes(length)),
+    bytes: Math.min(stride, SLOT_HEADER_BYTES + length),
     sequence: wide(words, w + SEQUENCE),
     operation: wide(words, w + OPERATION),
   }

@@ -2,9 +2,9 @@
  * The records of a trace: which versions each had, and how a version came about.
  *
  * Invariants:
- * - A version is bytes: the whole image, as it stood in a copy when a fence was passed. Whether a
- *   copy is whole is asked by comparing every byte, never by a check code: recovery, which asks
- *   those, is what is shown.
+ * - A version is bytes: header and data, as they stood in a copy when a fence was passed. Whether a
+ *   copy is whole is asked by comparing every one of them, never by a check code: recovery, which
+ *   asks those, is what is shown.
  * - Version 0 is what was there before. A version is known for the whole of the trace, also before
  *   it came about: a first pass over the trace collects them.
  */

@@ -344,7 +344,7 @@ class Teller {
     return [...batches].map(([label, members]) => ({
       kind: 'batch',
       label,
-      marks: members.flatMap(({ marks }) => marks),
+      marks: members.flatMap(({ marks }) => marks).sort((a, b) => a[0] - b[0]),
     }))
   }
 
@@ -377,7 +377,7 @@ class Teller {
       places: Array.from({ length: region.copies }, (_, copy) => {
         return slotAt(region, record.record, copy) / LINE_BYTES
       }),
-      lines: longest / LINE_BYTES,
+      lines: Math.ceil(longest / LINE_BYTES),
       versions: versions.map(({ image: _, ...version }) => version),
       lanes: listOf(this.lanes, record),
       copies: listOf(this.copies, record),

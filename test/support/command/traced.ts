@@ -46,10 +46,15 @@ interface TracedOptions {
   readonly limit?: number
   /** Whether the power goes in the commit of the last three. */
   readonly cut?: boolean
+  /**
+   * Whether two batches go behind all of that: records 0 to 2 in order; then record 3 as it is
+   * expected, and record 4 as it is not.
+   */
+  readonly batches?: boolean
 }
 
 export async function tracedRun(options: TracedOptions = {}): Promise<Traced> {
-  const { seed = 5, limit, cut = true } = options
+  const { seed = 5, limit, cut = true, batches = false } = options
   const lines: string[] = []
   const moments: Moment[] = []
   const clock = new VirtualClock()
@@ -86,10 +91,13 @@ export async function tracedRun(options: TracedOptions = {}): Promise<Traced> {
   await dpu.format()
   const region = await dpu.provision({ name: 'notes', slots: SLOTS, capacity: CAPACITY })
   const written: Uint8Array[][] = Array.from({ length: SLOTS }, () => [])
-  const put = (slot: number, length: number): Promise<unknown> => {
+  const next = (slot: number, length: number): Uint8Array => {
     const data = dataOf(length, 100 * slot + written[slot]!.length)
     written[slot]!.push(data)
-    return region.persist(slot, data).persisted
+    return data
+  }
+  const put = (slot: number, length: number): Promise<unknown> => {
+    return region.persist(slot, next(slot, length)).persisted
   }
   await Promise.all([put(0, 100), put(1, 64), put(2, 128)])
   trace.begin()
@@ -100,6 +108,16 @@ export async function tracedRun(options: TracedOptions = {}): Promise<Traced> {
   await Promise.all([put(0, 90), put(2, 60), put(4, 1)])
   await power
   await put(1, 70)
+  if (batches) {
+    const inOrder = region.batch({ condition: 'inOrder' })
+    for (const slot of [0, 1, 2]) inOrder.persist(slot, next(slot, 33 + slot))
+    await inOrder.commit()
+    const { sequence } = await region.read(3)
+    const expecting = region.batch({ condition: 'expect' })
+    expecting.persist(3, next(3, 20), { expect: sequence })
+    expecting.persist(4, dataOf(21, 7), { expect: sequence })
+    await expecting.commit()
+  }
   trace.end()
   await dpu.close()
   clock.stop()
