@@ -130,9 +130,8 @@ export function tickEntering(entering: Entering, nowUs: number): number {
   return followVisit(entering, tickVisit(entering.visit, nowUs), nowUs)
 }
 
-/** Says goodbye, if there is anything to end over there; returns the event. */
+/** Says goodbye, once, if there is anything to end over there; returns the event. */
 export function closeEntering(entering: Entering, nowUs: number): number {
-  if (entering.step === LEAVING || entering.step === LEFT) return EVENT_NONE
   if (entering.step !== ENTERED) return leave(entering, EVENT_CLOSED)
   entering.visit.endUs = nowUs + LEAVE_US
   entering.step = LEAVING

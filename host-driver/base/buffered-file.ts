@@ -19,7 +19,7 @@ export class BufferedFile {
   private length = 0
   private failure: Error | null = null
 
-  /** From now on all goes to that file, which is replaced: first what waits. Throws if it cannot. */
+  /** From now on all goes to that file, which is replaced: first what waits. Throws. */
   open(path: string): void {
     this.file = openSync(path, 'w')
     this.path = path

@@ -163,10 +163,7 @@ static bool open_memory(const struct config *config, struct memory *memory, bool
 static void tell_memory(const struct memory *memory) {
   log_event(LOG_INFO, "memory", LOG_TEXT("class", memory_class_name(memory->class)),
             LOG_NUMBER("bytes", memory->bytes), LOG_TEXT("instruction", memory->persist->name));
-  if (memory->forgets_because == NULL) return;
-  const char *claim = "durability is not claimed: nothing is acknowledged as durable";
-  if (memory->armed) claim = "what is acknowledged as durable outlives the process, not the power";
-  log_event(LOG_WARNING, claim, LOG_TEXT("because", memory->forgets_because));
+  if (memory->forgets_because != NULL) health_tell_claim(memory);
 }
 
 /* What `--check` prints: one JSON object. */
@@ -383,6 +380,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
       .console = &parts->console,
       .port = parts->has_port ? &parts->port : NULL,
       .signals = signals,
+      .health = {&parts->memory, &parts->machine, &parts->links, parts->engine},
       .started_us = service_now_us(),
   };
   if (parts->has_port) port_serve(&parts->port, service_now_us());

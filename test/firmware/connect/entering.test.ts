@@ -168,7 +168,6 @@ test.each([
   expect(far.bring(answerTo(far.newest(), fault))).toBe(EVENT_REJECTED)
   expect(far.entering!.fault).toBe(why)
   expect(pass(far, 6 * SECOND_US)).toEqual([])
-  expect(closeEntering(far.entering!, far.nowUs)).toBe(EVENT_NONE)
 })
 
 test.each([
@@ -341,7 +340,6 @@ test('goodbye is said until it is answered, whatever the answer, or for 5 s', ()
   for (const fault of [0, FORBIDDEN]) {
     const far = connected()
     far.nowUs += SECOND_US
-    expect(closeEntering(far.entering!, far.nowUs)).toBe(EVENT_NONE)
     expect(closeEntering(far.entering!, far.nowUs)).toBe(EVENT_NONE)
     const asked = far.opened(far.newest())
     expect(asked.attribute).toBe(mad.ATTRIBUTE_DISCONNECT)

@@ -10,9 +10,9 @@ import type { KeyPair } from '../../../firmware/session/noise.ts'
 import { relayedClient } from '../../../firmware/session/relayed.ts'
 import { clientTag } from '../../../firmware/session/sealed.ts'
 import { STATE_OPEN } from '../../../firmware/transport/queue-pair.ts'
-import { u16, u24, u32 } from '../../../firmware/wire/bytes.ts'
+import { u16, u32 } from '../../../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES } from '../../../firmware/wire/ethernet.ts'
-import { IPV4_BYTES, IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
+import { IPV4_BYTES } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { TRAILER_BYTES } from '../../../firmware/wire/tag.ts'
@@ -25,8 +25,10 @@ import {
   farIdentity,
   fromElsewhere,
   InsideWire,
+  isDatagram,
   NEAR,
   RELAYING,
+  turnedRound,
   withOtherByte,
   withoutTag,
 } from '../../support/sessions/relay-inside.ts'
@@ -66,10 +68,6 @@ function has(bytes: Uint8Array, high: number, low: number): boolean {
     if (view.getUint32(at, true) === low && view.getUint32(at + 4, true) === high) return true
   }
   return false
-}
-
-function isDatagram(frame: Uint8Array): boolean {
-  return u24(frame, BTH_AT + 5) === mad.MANAGEMENT_QP
 }
 
 function attributeOf(frame: Uint8Array): number {
@@ -428,14 +426,23 @@ describe('another life, and the end', () => {
     expect(wire.enter()).toBe('PASS')
   })
 
-  test('a relay that is taken back while it is made leaves nothing here', () => {
+  test.each([
+    ['before the other card is found', 0],
+    ['when the first message is out', 10_000],
+  ])('a relay that is taken back while it is made leaves nothing here: %s', (_, us) => {
     const wire = new InsideWire()
     const fill = attachingInside(wire.guest)
     const frames = wire.sentByA(() => {
       wire.hostA.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, fill)
     })
-    wire.toFar = () => []
+    let sent = 0
+    wire.toFar = () => {
+      sent += 1
+      return []
+    }
     wire.carry(frames)
+    if (us > 0) wire.pass(us)
+    expect(sent).toBe(us > 0 ? 1 : 0)
     const name = (body: Uint8Array): void => body.set(Buffer.from('far'))
     wire.hostA.must(mad.METHOD_SET, mad.ATTRIBUTE_DETACH, name)
     passSeconds(wire, 4)
@@ -449,15 +456,4 @@ describe('another life, and the end', () => {
 function openPairs(wire: InsideWire): number {
   const { places } = wire.farState.queuePairs
   return places.filter((qp) => qp !== null && qp.state === STATE_OPEN && qp.peer === 1).length
-}
-
-/** The frame from its destination to its source. */
-function turnedRound(frame: Uint8Array): Uint8Array {
-  const copy = frame.slice()
-  copy.set(frame.subarray(6, 12), 0)
-  copy.set(frame.subarray(0, 6), 6)
-  const source = ETHERNET_BYTES + IPV4_DESTINATION - 4
-  copy.set(frame.subarray(source + 4, source + 8), source)
-  copy.set(frame.subarray(source, source + 4), source + 4)
-  return changed(copy, () => {})
 }

@@ -17,6 +17,7 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { connect } from '../../../host-driver/connect.ts'
 import { linkWire } from '../../../host-driver/local.ts'
+import type { Region } from '../../../host-driver/records/region.ts'
 import { dataOf } from '../cards/test-card.ts'
 
 const PART_BYTES = 1 << 18
@@ -46,10 +47,7 @@ interface TracedOptions {
   readonly limit?: number
   /** Whether the power goes in the commit of the last three. */
   readonly cut?: boolean
-  /**
-   * Whether two batches go behind all of that: records 0 to 2 in order; then record 3 as it is
-   * expected, and record 4 as it is not.
-   */
+  /** Whether two batches go behind all of that (sendBatches). */
   readonly batches?: boolean
 }
 
@@ -108,19 +106,25 @@ export async function tracedRun(options: TracedOptions = {}): Promise<Traced> {
   await Promise.all([put(0, 90), put(2, 60), put(4, 1)])
   await power
   await put(1, 70)
-  if (batches) {
-    const inOrder = region.batch({ condition: 'inOrder' })
-    for (const slot of [0, 1, 2]) inOrder.persist(slot, next(slot, 33 + slot))
-    await inOrder.commit()
-    const { sequence } = await region.read(3)
-    const expecting = region.batch({ condition: 'expect' })
-    expecting.persist(3, next(3, 20), { expect: sequence })
-    expecting.persist(4, dataOf(21, 7), { expect: sequence })
-    await expecting.commit()
-  }
+  if (batches) await sendBatches(region, next)
   trace.end()
   await dpu.close()
   clock.stop()
   if (card.isOn) card.powerCut({ strategy: 'all' })
   return { lines, moments, written }
+}
+
+/** Records 0 to 2 in order; then record 3 as it is expected, and record 4 as it is not. */
+async function sendBatches(
+  region: Region,
+  next: (slot: number, length: number) => Uint8Array,
+): Promise<void> {
+  const inOrder = region.batch({ condition: 'inOrder' })
+  for (const slot of [0, 1, 2]) inOrder.persist(slot, next(slot, 33 + slot))
+  await inOrder.commit()
+  const { sequence } = await region.read(3)
+  const expecting = region.batch({ condition: 'expect' })
+  expecting.persist(3, next(3, 20), { expect: sequence })
+  expecting.persist(4, dataOf(21, 7), { expect: sequence })
+  await expecting.commit()
 }

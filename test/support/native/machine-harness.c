@@ -10,7 +10,8 @@
  * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE
  * dma-at=N, persist=NAME, which takes another of the CPU's instructions than the best, and late,
  * which puts packet memory to the end of its pages instead of their beginning, and device, which
- * treats the windows as a device's memory.
+ * treats the windows as a device's memory. sysfs=ROOT stands for /sys, and with dax the file system
+ * of the part is one with DAX.
  */
 
 #include <errno.h>
@@ -42,7 +43,7 @@ enum {
 static struct machine machine;
 static struct memory memory;
 static struct reserve packets_place;
-static bool is_late, are_devices;
+static bool is_late, are_devices, maps_sync;
 
 /* The frames of one list, as they left. */
 static uint32_t frame_count;
@@ -110,6 +111,8 @@ static void start(char **options) {
     else if (is_option(*options, "dma=", &value)) dma = value;
     else if (is_option(*options, "dma-at=", &value)) dma_at = value;
     else if (is_option(*options, "persist=", &value)) persist = value;
+    else if (is_option(*options, "sysfs=", &value)) part.sysfs = value;
+    else if (is_option(*options, "dax", &value)) maps_sync = true;
     else if (is_option(*options, "late", &value)) is_late = true;
     else if (is_option(*options, "device", &value)) are_devices = true;
     else must(false, *options);
@@ -177,6 +180,10 @@ long __wrap_sysconf(int name) {
 void *__real_mmap(void *at, size_t length, int protection, int flags, int file, off_t from);
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int file, off_t from);
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int file, off_t from) {
+  /* The file system takes MAP_SYNC, which none of a test does: as what it is without. */
+  if (maps_sync && (flags & MAP_SYNC) != 0) {
+    flags = (flags & ~(MAP_SYNC | MAP_SHARED_VALIDATE)) | MAP_SHARED;
+  }
   bool is_fixed = (flags & MAP_FIXED) != 0;
   if ((uint64_t)from % page_bytes() == 0 && (!is_fixed || (uintptr_t)at % page_bytes() == 0)) {
     return __real_mmap(at, length, protection, flags, file, from);
@@ -385,6 +392,15 @@ static void say_memory(void) {
          memory.bad_lines);
 }
 
+/* The DIMMs are asked again; what is claimed then. */
+static void watch(void) {
+  bool changed = memory_watch(&memory);
+  printf("{\"watched\":%s,\"changed\":%s,\"armed\":%s,\"forgets\":\"%s\"}\n",
+         memory_is_watched(&memory) ? "true" : "false", changed ? "true" : "false",
+         memory.armed ? "true" : "false",
+         memory.forgets_because == NULL ? "" : memory.forgets_because);
+}
+
 static void say_counters(void) {
   const struct machine_counters *c = &machine.counters;
   printf("{\"commands\":%" PRIu64 ",\"fences\":%" PRIu64 ",\"mediaErrors\":%" PRIu64
@@ -444,8 +460,9 @@ static int talk(void) {
     else if (strncmp(line, "put ", 4) == 0) put_line(line + 4);
     else if (strncmp(line, "get ", 4) == 0) get_line(line + 4);
     else if (strncmp(line, "counters", 8) == 0) say_counters();
+    else if (strncmp(line, "watch", 5) == 0) watch();
     else if (sscanf(line, "writeback %d", &write_back) == 1) printf("writeback\n");
-    else must(false, "run, put, get, counters or writeback");
+    else must(false, "run, put, get, counters, watch or writeback");
   }
   stop();
   return 0;

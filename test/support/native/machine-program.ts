@@ -5,8 +5,9 @@ import { compile, LINK_PARTS, noCompiler } from './harness.ts'
 
 const PARTS = [
   ...LINK_PARTS,
-  ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
-  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/tags', 'card/window'],
+  ...['memory/dimms', 'memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist'],
+  ...['memory/reserve', 'memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/tags'],
+  ...['card/window'],
   ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
   ...['service/condition', 'service/json', 'service/log'],
 ]

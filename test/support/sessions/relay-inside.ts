@@ -5,7 +5,7 @@
 
 import type { Identity } from '../../../firmware/board/hal.ts'
 import type { KeyPair } from '../../../firmware/session/noise.ts'
-import { putU16, putU32, u16 } from '../../../firmware/wire/bytes.ts'
+import { putU16, putU32, u16, u24 } from '../../../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES } from '../../../firmware/wire/ethernet.ts'
 import { ICRC_BYTES } from '../../../firmware/wire/icrc.ts'
 import {
@@ -20,8 +20,11 @@ import { TRAILER_BYTES } from '../../../firmware/wire/tag.ts'
 import { UDP_LENGTH } from '../../../firmware/wire/udp.ts'
 import { type Closed, RelayWire } from '../cards/relay-wire.ts'
 import { writeIcrc } from '../wire/frames.ts'
-import type { Guest } from './guest.ts'
+import { changed, type Guest } from './guest.ts'
 import { ADMIN, CARD, keyPair, peer } from './peers.ts'
+
+const BTH_AT = ETHERNET_BYTES + IPV4_BYTES + 8
+const BTH_DEST_QP = 5
 
 /** The keys of the card that relays; the other one has those of CARD. */
 export const RELAYING: KeyPair = keyPair(21)
@@ -110,4 +113,20 @@ export function fromElsewhere(frame: Uint8Array): Uint8Array {
   copy[last] = 9
   writeIcrc(copy)
   return copy
+}
+
+/** Is it for the queue pair of calls? */
+export function isDatagram(frame: Uint8Array): boolean {
+  return u24(frame, BTH_AT + BTH_DEST_QP) === mad.MANAGEMENT_QP
+}
+
+/** The frame from its destination to its source. */
+export function turnedRound(frame: Uint8Array): Uint8Array {
+  const copy = frame.slice()
+  copy.set(frame.subarray(6, 12), 0)
+  copy.set(frame.subarray(0, 6), 6)
+  const source = ETHERNET_BYTES + IPV4_DESTINATION - 4
+  copy.set(frame.subarray(source + 4, source + 8), source)
+  copy.set(frame.subarray(source, source + 4), source + 4)
+  return changed(copy, () => {})
 }

@@ -18,9 +18,6 @@
  */
 #define PROMPT_FRAMES 4
 
-/* What a firmware may say of its start, characters. */
-#define REPORT_MAX 200
-
 /* While it starts: from one sign of life to the next, and what each asks for. */
 #define SIGN_NS UINT64_C(1000000000)
 #define SIGN "EXTEND_TIMEOUT_USEC=60000000"
@@ -36,7 +33,7 @@ struct engine {
   bool prompt; /* frames leave behind the list that sends them, not only behind the call */
   const char *stopped;
   char text[2048];
-  char report[REPORT_MAX + 1];
+  char report[ENGINE_REPORT_MAX + 1];
 };
 
 static uint64_t now_ns(void) {
@@ -243,7 +240,7 @@ static bool is_plain(const char *text, size_t length) {
   return true;
 }
 
-/* Takes down what the firmware says of its start, if it says anything; false if it threw. */
+/* Takes down what the firmware says of the part, if it says anything; false if it threw. */
 static bool take_report(struct engine *engine) {
   JSContext *context = engine->context;
   JSValue function = JS_GetPropertyStr(context, engine->firmware, "report");
@@ -256,8 +253,9 @@ static bool take_report(struct engine *engine) {
   size_t length = 0;
   const char *text = JS_IsString(line) ? JS_ToCStringLen(context, &length, line) : NULL;
   bool threw = JS_IsException(line) || (text == NULL && JS_IsString(line));
-  if (text != NULL && length <= REPORT_MAX && is_plain(text, length)) {
+  if (text != NULL && length <= ENGINE_REPORT_MAX && is_plain(text, length)) {
     memcpy(engine->report, text, length);
+    engine->report[length] = '\0';
   }
   if (threw) stop(engine);
   JS_FreeCString(context, text);
@@ -392,6 +390,10 @@ uint64_t engine_rested(void) { return aot_rested(); }
 bool engine_is_translated(const struct engine *engine) { return engine->translated; }
 
 const char *engine_report(const struct engine *engine) { return engine->report; }
+
+bool engine_ask(struct engine *engine) {
+  return engine->stopped == NULL && take_report(engine);
+}
 
 size_t engine_heap_bytes(struct engine *engine) {
   JSMemoryUsage usage;

@@ -42,6 +42,9 @@ struct engine_limits {
   bool interpret;    /* even what was translated */
 };
 
+/* What a firmware may say of the part, characters. */
+#define ENGINE_REPORT_MAX 200
+
 struct engine;
 
 /*
@@ -61,8 +64,11 @@ uint64_t engine_resumes(void);
 /* How many calls met a function that had done so too often, and rests from its translation. */
 uint64_t engine_rested(void);
 
-/* What the firmware said of its start, one line of words NAME=VALUE; empty: it says nothing. */
+/* What the firmware said of the part, one line of words NAME=VALUE; empty: it says nothing. */
 const char *engine_report(const struct engine *engine);
+
+/* Asks the firmware again what it has to say of the part. False when it has stopped. */
+bool engine_ask(struct engine *engine);
 
 /* `Firmware.serve` and `idle`. Negative when the firmware has stopped; then see engine_stopped. */
 double engine_serve(struct engine *engine, uint32_t count, double now_us);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hal.h"
+#include "memory/dimms.h"
 #include "memory/guard.h"
 #include "memory/image-lock.h"
 #include "memory/reserve.h"
@@ -36,6 +37,11 @@ struct internal {
   struct shadow shadow;
   struct image_lock lock;
   struct condition condition;
+  struct dimms dimms;
+  bool development;
+  bool not_written_back; /* the kernel could not, once: nothing is promised any more */
+  const char *forgets;   /* why nothing outlives the power, whatever the DIMMs say; or NULL */
+  char because[128];     /* the same, where it is a DIMM */
 };
 
 static struct internal *internal_of(const struct memory *memory) { return memory->internal; }
@@ -191,11 +197,48 @@ const char *memory_forgets_because(enum memory_class class, enum sysfs_kind kind
 }
 
 /* Whether what was fenced survives a power cut, or the operator said that this does not matter. */
-static void judge(struct memory *memory, const struct memory_options *options,
-                  enum sysfs_kind kind) {
+static void judge(struct memory *memory, const struct dimms_health *health) {
+  struct internal *internal = internal_of(memory);
+  memory->forgets_because = internal->forgets;
+  if (internal->forgets == NULL && health->unarmed != NULL) {
+    snprintf(internal->because, sizeof internal->because,
+             "the DIMM %s is not armed: what it holds would not be saved", health->unarmed);
+    memory->forgets_because = internal->because;
+  }
+  bool will_do = memory->forgets_because == NULL || internal->development;
+  memory->armed = will_do && !internal->not_written_back;
+}
+
+bool memory_watch(struct memory *memory) {
+  struct dimms_health health = dimms_look(&internal_of(memory)->dimms);
+  bool armed = memory->armed, forgot = memory->forgets_because != NULL;
+  judge(memory, &health);
+  return memory->armed != armed || (memory->forgets_because != NULL) != forgot;
+}
+
+bool memory_is_watched(const struct memory *memory) {
+  const struct internal *internal = internal_of(memory);
+  return internal->forgets == NULL && internal->dimms.count > 0;
+}
+
+/* What Linux says of the device: was it persistent, was all kept, is it armed? */
+static void ask_platform(struct memory *memory, const struct memory_options *options,
+                         const char *device) {
+  struct internal *internal = internal_of(memory);
+  const char *root = options->sysfs == NULL ? "/sys" : options->sysfs;
+  struct sysfs_region region = sysfs_region(root, device);
+  uint64_t shutdowns = internal->condition.dirty_shutdowns + region.dirty_shutdowns;
+  memory->dirty_shutdowns = shutdowns > UINT32_MAX ? UINT32_MAX : (uint32_t)shutdowns;
   bool to_persistence = memory->persist->to_persistence || options->clean_to_coherency;
-  memory->forgets_because = memory_forgets_because(memory->class, kind, to_persistence);
-  memory->armed = memory->forgets_because == NULL || options->development;
+  internal->forgets = memory_forgets_because(memory->class, region.kind, to_persistence);
+  dimms_open(&internal->dimms, root, &region);
+  struct dimms_health health = dimms_look(&internal->dimms);
+  if (health.failed != NULL) {
+    memory->save_failed = true;
+    log_event(LOG_ERROR, "a DIMM has not kept all that it held: the card refuses writes",
+              LOG_TEXT("dimm", health.failed));
+  }
+  judge(memory, &health);
 }
 
 static void on_bad_line(void *context, uint64_t line) {
@@ -267,10 +310,8 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   if (reason != 0) lose(memory, reason);
   memory->bad_lines = condition->bad_lines;
   memory->save_failed = condition->save_failed;
-  struct sysfs_region region = sysfs_region("/sys", extent.device);
-  uint64_t shutdowns = condition->dirty_shutdowns + region.dirty_shutdowns;
-  memory->dirty_shutdowns = shutdowns > UINT32_MAX ? UINT32_MAX : (uint32_t)shutdowns;
-  judge(memory, options, region.kind);
+  internal->development = options->development;
+  ask_platform(memory, options, extent.device);
   return true;
 }
 
@@ -294,6 +335,7 @@ void memory_close(struct memory *memory) {
     lose(memory, errno);
   }
   condition_close(&internal->condition);
+  dimms_close(&internal->dimms);
   if (internal->mapping.at != NULL) guard_uncover(internal->mapping.at);
   reserve_release(&internal->mapping);
   image_lock_release(&internal->lock);
@@ -339,6 +381,7 @@ int memory_fence(struct memory *memory) {
   }
   int reason = write_back_error(memory);
   if (reason != 0) {
+    internal->not_written_back = true;
     memory->armed = false;
     lose(memory, reason);
     return HAL_FLUSH_FAILED;

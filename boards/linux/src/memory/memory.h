@@ -7,9 +7,10 @@
  *   data at the next kill, as a power cut would.
  * - A clean covers what was stored before it, and nothing that is stored after.
  * - What was fenced outlives the power only where the kernel knows the device as persistent memory
- *   (sysfs.h), the mapping is synchronous (device-dax, or MAP_SYNC on fsdax) and the CPU's
- *   instruction reaches the point of persistence. Elsewhere a fence fails (`armed` is false), but
- *   where the operator said that this is for development; it then outlives the process alone.
+ *   (sysfs.h), its DIMMs are armed (dimms.h), the mapping is synchronous (device-dax, or MAP_SYNC
+ *   on fsdax) and the CPU's instruction reaches the point of persistence. Elsewhere a fence fails
+ *   (`armed` is false), but where the operator said that this is for development; it then outlives
+ *   the process alone.
  * - Where the kernel could not write the file back, the next fence fails, and no other succeeds:
  *   what is there is read, and whoever opens the part next is told of a failed save.
  * - A line that is known to be bad is never read as data; one that is written whole and fenced is
@@ -40,6 +41,7 @@ struct memory_options {
   bool development;  /* be armed on any memory: what was fenced survives the process alone */
   bool shadow;       /* stores go to a volatile copy */
   bool clean_to_coherency; /* the platform persists from the point of coherency: DC CVAC will do */
+  const char *sysfs; /* NULL: "/sys"; another one for tests */
 };
 
 struct memory {
@@ -56,6 +58,15 @@ struct memory {
 };
 
 bool memory_open(struct memory *memory, const struct memory_options *options, struct fault *fault);
+
+/*
+ * Asks the DIMMs again whether they are armed: `armed` and `forgets_because` are as they say. True
+ * if either is another than it was.
+ */
+bool memory_watch(struct memory *memory);
+
+/* Whether `memory_watch` has anybody to ask. */
+bool memory_is_watched(const struct memory *memory);
 
 /* Ends the use. What was not fenced is lost in shadow mode. */
 void memory_close(struct memory *memory);

@@ -65,17 +65,26 @@ static uint64_t dirty_shutdowns_of(const char *root, const char *dimm) {
   return read_number(&count, folder, "cxl/dirty_shutdown") ? count : 0;
 }
 
+/* Whoever is not named cannot be asked how he is: his memory is not believed. */
+static void add_dimm(struct sysfs_region *found, const char *name) {
+  if (found->dimms_count == SYSFS_DIMMS_MAX || strlen(name) >= SYSFS_NAME_BYTES) {
+    found->kind = SYSFS_VOLATILE;
+  } else {
+    strcpy(found->dimms[found->dimms_count++], name);
+  }
+}
+
 /* A region names the DIMMs that it lies on. */
-static uint64_t dirty_shutdowns_below(const char *root, const char *region) {
+static void look_at_dimms(const char *root, const char *region, struct sysfs_region *found) {
   char name[32], mapping[256];
-  uint64_t sum = 0;
   for (int i = 0; i < MAPPINGS_MAX; i++) {
     snprintf(name, sizeof name, "mapping%d", i);
     if (!read_line(mapping, sizeof mapping, region, name)) break;
     mapping[strcspn(mapping, ",")] = '\0';
-    if (strchr(mapping, '/') == NULL) sum += dirty_shutdowns_of(root, mapping);
+    if (mapping[0] == '\0' || strchr(mapping, '/') != NULL) continue;
+    found->dirty_shutdowns += dirty_shutdowns_of(root, mapping);
+    add_dimm(found, mapping);
   }
-  return sum;
 }
 
 /* Climbs to the region of libnvdimm that the device is below; CXL has folders of that name, too. */
@@ -125,6 +134,7 @@ static bool look_at_slaves(const char *root, const char *folder, int depth,
     if (realpath(link, slave) != NULL) one = look(root, slave, depth + 1);
     if (one.kind < all->kind) all->kind = one.kind;
     all->dirty_shutdowns += one.dirty_shutdowns;
+    for (int i = 0; i < one.dimms_count; i++) add_dimm(all, one.dimms[i]);
     any = true;
   }
   closedir(slaves);
@@ -139,7 +149,7 @@ static struct sysfs_region look(const char *root, const char *folder, int depth)
   snprintf(region, sizeof region, "%s", folder);
   if (!region_above(region)) return (struct sysfs_region){.kind = SYSFS_NO_REGION};
   found.kind = kind_of(region);
-  found.dirty_shutdowns = dirty_shutdowns_below(root, region);
+  look_at_dimms(root, region, &found);
   return found;
 }
 

@@ -41,8 +41,13 @@ enum sysfs_kind {
   SYSFS_PERSISTENT,
 };
 
+enum { SYSFS_DIMMS_MAX = 64, SYSFS_NAME_BYTES = 32 };
+
 struct sysfs_region {
   enum sysfs_kind kind;
+  /* Names of the DIMMs below, as "nmem0". One for which there is no room makes it volatile. */
+  int dimms_count;
+  char dimms[SYSFS_DIMMS_MAX][SYSFS_NAME_BYTES];
   uint64_t dirty_shutdowns; /* unsafe ones of the DIMMs below, added up; 0 if nobody counts */
 };
 

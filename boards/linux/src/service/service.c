@@ -151,6 +151,7 @@ bool service_run(struct service *service) {
   bool spins = service->config->spin;
   service->idle_us = NEVER;
   service->lazy_us = service->lazy_latest_us = service_now_us();
+  health_begin(&service->health, service->started_us);
   while (!service->stopping && !links_gone(links)) {
     int count = links_receive(links, service->machine->packets);
     uint64_t now_us = service_now_us();
@@ -158,6 +159,7 @@ bool service_run(struct service *service) {
     if (is_idle_due(service, count > 0, now_us) && !idle(service, now_us)) return false;
     bool has_rung = service->port != NULL && port_look(service->port, now_us);
     if (has_rung && !serve_burst(service, 0, now_us)) return false;
+    if (!health_look(&service->health, now_us)) return false;
     if (now_us >= sign_us) {
       notify("WATCHDOG=1");
       sign_us = now_us + watchdog_us;
@@ -167,6 +169,7 @@ bool service_run(struct service *service) {
     if (count == HAL_BURST_FRAMES || spins || service->stopping || links_gone(links)) continue;
     uint64_t until_us = sooner(sooner(service->idle_us, service->lazy_us), sign_us);
     until_us = sooner(until_us, console_retry(service->console, now_us));
+    until_us = sooner(until_us, health_due(&service->health));
     if (service->port != NULL) until_us = sooner(until_us, port_look_at_us(service->port, now_us));
     if (until_us <= now_us) continue;
     look(service, until_us == NEVER ? NEVER : until_us - now_us);

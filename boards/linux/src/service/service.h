@@ -21,6 +21,7 @@
 #include "memory/memory.h"
 #include "service/config.h"
 #include "service/console.h"
+#include "service/health.h"
 #include "service/json.h"
 
 struct service {
@@ -34,6 +35,7 @@ struct service {
   struct console *console;
   struct port *port; /* NULL: there is no host behind one */
   int signals; /* a descriptor of signalfd */
+  struct health health;
   uint64_t bursts, frames, idle_calls;
   uint64_t sent; /* frames that the links had sent when the firmware was last called */
   uint64_t started_us;
