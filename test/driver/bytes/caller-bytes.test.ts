@@ -167,7 +167,8 @@ async function again(row: Row, b: Bench, given: Uint8Array): Promise<void> {
 /** Calls with bytes that have a test of their own below, or fill what they are given. */
 const ELSEWHERE = new RegExp(
   [
-    String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.(format|attach)|MemoryRegion\.fill)$`,
+    String.raw`^(guardOf|Batch\.(persist|write)|dual(Read|Write)|Dpu\.(format|attach))$`,
+    String.raw`^MemoryRegion\.fill$`,
     String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
     String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
     // Keys: test/driver/session/session.test.ts, peers-calls.test.ts.
