@@ -16,7 +16,7 @@ import {
   RANDOM_BYTES,
   RANDOM_KEY_BYTES,
 } from '../../../firmware/board/memory-map.ts'
-import { random32, stir } from '../../../firmware/board/random.ts'
+import { random32, seedRandom, stir } from '../../../firmware/board/random.ts'
 import type { State } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -158,6 +158,22 @@ describe('the generator', () => {
     const facts = { ...FACTS, ...SAME, nvdimmBytes: nvdimm.bytes }
     return createState(new EmulatedMachine({ facts, nvdimm, transmit: () => {} }))
   }
+
+  test('R1-S2: whatever bit of its entropy differs, a board draws other numbers', () => {
+    const state = blankState()
+    const drawn = (entropy: readonly number[]): number => {
+      Object.assign(state.random, seedRandom(state.words, entropy))
+      return random32(state)
+    }
+    const plain = Array.from({ length: RANDOM_KEY_BYTES / 4 }, (_, i) => 0x01234567 * (i + 1))
+    const flipped = plain.flatMap((word, i) => {
+      return Array.from({ length: 32 }, (_, bit) => plain.with(i, word ^ (1 << bit)))
+    })
+    const all = [plain, ...flipped].map(drawn)
+    expectDistinct(all)
+    // Of one entropy they are the same ones, whatever was drawn before.
+    expect([plain, ...flipped].map(drawn)).toEqual(all)
+  })
 
   test('L6: what differs in what is stirred, or in what it goes into, differs afterwards', () => {
     const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })

@@ -507,6 +507,24 @@ describe('room', () => {
     expect(others).not.toContain(repOf(card.serve(reqFrame(CLIENT))).qpn)
   })
 
+  test.each([0, 9, PLACES_ALONE - 1])(
+    'where all were silent for a minute, who goes is who was so for longest: the one at %i',
+    (place) => {
+      const card = served()
+      const reps = fill(card, true)
+      card.pass(30e6)
+      reps.forEach((rep, i) => {
+        if (i === place) return
+        const client = { ...CLIENT, localId: 1000 + i, qpn: 0x1000 + i }
+        expect(serves(card, granted(rep, client))).toBe(true)
+      })
+      card.pass(65e6)
+      const [goodbye] = messagesOf(card.serve(reqFrame(CLIENT)))
+      expect(goodbye!.attribute).toBe(cm.CM_DREQ)
+      expect(u32(goodbye!.bytes, cm.CM_BODY + cm.CM_REMOTE_ID)).toBe(1000 + place)
+    },
+  )
+
   test('the goodbye to who has to go has a transaction id of its own, both words drawn', () => {
     const { card, state } = batchSetting({ slots: 8 }, 1024, 1 << 19)
     card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })

@@ -939,4 +939,24 @@ describe('a new epoch', () => {
     expect(again.fault).toBe('PASS')
     expect(u32(again.body, mad.CREATE_CQ_QUEUE), 'executed, not remembered').toBe(3)
   })
+
+  test.each([1, 2, 2 ** 32 - 1])(
+    '%i, of the host before, too: no answer is remembered',
+    (epoch) => {
+      const host = hostOf()
+      host.epoch = epoch - 1
+      host.init().createCq(16)
+      const call = callOf(mad.ATTRIBUTE_CREATE_CQ, 900, fillCq(host))
+      const created = (): number => {
+        sendCall(host, call)
+        host.run()
+        return u32(takeAnswers(host)[0]!.body, mad.CREATE_CQ_QUEUE)
+      }
+      expect(created()).toBe(4)
+      host.setLink(false)
+      host.epoch -= 1
+      host.init()
+      expect(created()).toBe(3)
+    },
+  )
 })

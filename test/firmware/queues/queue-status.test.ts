@@ -210,6 +210,16 @@ describe('following', () => {
     expect(knownWord(mad.RESIDENCY_GAPS)).toBe(0)
   })
 
+  test('P5-11: the host is told of each block by itself', () => {
+    play(associating())
+    pass()
+    for (let page = 0; page < PAGES; page++) {
+      come(page)
+      expect(known()).toBe(`${'░'.repeat(page)}█${'░'.repeat(PAGES - 1 - page)}`)
+      go(page)
+    }
+  })
+
   test('S1-M12: the card says the room that it has, and its host may say more', () => {
     const said = (fields: Partial<Bseth>): Partial<Bseth> => {
       const before = rig.sent.length

@@ -218,6 +218,37 @@ describe('every kind of request', () => {
     expect(end.one({ ...READ, ...end.at(0) }).status).toBe(el.WC_SUCCESS)
   })
 
+  test('R1-S2: what a packet has behind its bytes is zero, whatever lay there before', () => {
+    const rig = new TwoCards()
+    const end = toCard(rig)
+    const { rkey, base } = bytesOf(rig)
+    const region = recordsOf(rig)
+    end.put(new Uint8Array(64).fill(0xff))
+    let operation = 0
+    const work = (length: number): readonly ElementFields[] => [
+      { opcode: kind.WRITE, rkey, address: base, ...end.at(length) },
+      { opcode: kind.READ, rkey, address: base, ...end.at(length) },
+      record(region, 2, ++operation, end.at(length)),
+    ]
+    let padded = 0
+    for (let length = 1; length <= 8; length++) {
+      work(length).forEach((fields, i) => {
+        // A frame lies where the one of the burst before lay.
+        expect(end.one(work(64)[i]!).status).toBe(el.WC_SUCCESS)
+        const before = rig.sent.length
+        expect(end.one(fields).status).toBe(el.WC_SUCCESS)
+        for (const { frame } of rig.sent.slice(before)) {
+          const { payloadAt, payloadLength, padBytes } = frame.packet
+          const pad = frame.bytes.slice(payloadAt + payloadLength).subarray(0, padBytes)
+          expect([...pad]).toEqual(Array(padBytes).fill(0))
+          padded += padBytes > 0 ? 1 : 0
+        }
+      })
+    }
+    // Six of the lengths are no whole words; a READ has its pad in the answer.
+    expect(padded).toBe(6 * 3)
+  })
+
   test('atomics, ATOMIC WRITE, FLUSH and queries', () => {
     const rig = new TwoCards()
     const end = toCard(rig)
