@@ -300,6 +300,23 @@ describe('H1: doorbells that nobody should believe', () => {
     expect(host.counters().sweeps).toBe(1)
     expect(host.card.machine.statistics.runs - calls).toBeLessThan(300)
   })
+
+  test('dropped by the port: of a queue without anything new no context is read', () => {
+    const { host, cqs } = nopHost({ count: 256, bytes: 1 << 20, entries: 64 })
+    const sqs = Array.from({ length: 200 }, (_, i) => 8 + i)
+    for (const queue of sqs) {
+      host.forceQueue(queue, { kind: info.KIND_SEND, depth: 4, completions: cqs[0]! })
+    }
+    const fresh = sqs.filter((_, i) => i % 50 === 7)
+    for (const queue of fresh) host.post(queue, nop())
+    const before = host.counters().misses
+    for (let i = 0; i <= DOORBELLS; i++) host.ringFifo(fresh[0]!, 0)
+    host.run()
+    expect(host.poll(cqs[0]!).map((cqe) => cqe.queue)).toEqual(fresh)
+    expect(host.counters().sweeps).toBe(1)
+    // Theirs, that of the queue in which they complete, and that of the one that has buffers.
+    expect(host.counters().misses - before).toBe(fresh.length + 2)
+  })
 })
 
 describe('H3: pointers that cannot be (P3-28)', () => {

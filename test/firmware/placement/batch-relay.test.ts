@@ -191,6 +191,16 @@ describe('S1-M5: a batch into a relay', () => {
     expectNothingHeld(made)
   })
 
+  test('D-6: its operations are told apart by all of their 64 bits', () => {
+    const made = relay()
+    for (const operationHigh of [0, 5, 6, 2 ** 32 - 1]) {
+      const records = recordsOf(upTo(3), operationHigh % 100)
+      const named = records.map((one) => ({ ...one, pweth: { operationHigh } }))
+      expect(only(send(made, named, { operation: 1 }))).toMatchObject({ durable: upTo(3) })
+      expect(found(made, records), `${operationHigh}`).toEqual(upTo(3))
+    }
+  })
+
   test('single records go on as before, and behind a batch they are of none', () => {
     const made = relay()
     expect(only(send(made, recordsOf(upTo(3)))).said).toBe('durable')

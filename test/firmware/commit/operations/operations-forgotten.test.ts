@@ -314,6 +314,23 @@ describe('R1-C7: 128 other clients', () => {
     expectHeld(card, held)
   })
 
+  test('a batch that had begun, before its client did something later, is executed', () => {
+    const card = crowded()
+    const records = [0, 1].map((slot) => ({ slot, data: dataOf(64, 9 + slot) }))
+    const begun = batchFrames(card.connect(4096, 0, ONE), card.open(), records, { operation: 5 })
+    card.serve(begun[0]!)
+    expect(write(card, ONE, 20, SECOND, { slot: 3 })).toBe(0)
+    // Its connection ends, so all of it goes out again.
+    const repeated = records.map((one) => ({ ...one, pweth: { repetition: true } }))
+    const qp = card.connect(4096, 0, ONE)
+    const sent = card.serve(...batchFrames(qp, card.open(), repeated, { operation: 5 }))
+    expect(statuses(sent)).toMatchObject([{ durable: [0, 1] }])
+    expect(card.counter('OPERATION_FORGOTTEN')).toBe(0)
+    expectHeld(card, dataOf(64, 9))
+    // What came before it is as unknown as it was.
+    expect(write(card, ONE, 4, FIRST, { repetition: true })).toBe(FORGOTTEN)
+  })
+
   test('whatever stands against it now: a refusal would say that it is not durable', () => {
     const card = crowded()
     card.nvdimm.armed = false
