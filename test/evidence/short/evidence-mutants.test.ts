@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { THOROUGH } from '../../support/run/thorough.ts'
 import { filesBelow } from '../../support/source/sources.ts'
+import { TEST_FILES } from '../../support/source/test-files.ts'
 import { buildKiller, playKiller, ROOT, witnessAgainst } from '../mutants/build.ts'
 import { draw } from '../mutants/drawn/draw.ts'
 import { placesIn } from '../mutants/drawn/places.ts'
 import { allMutants, drawnLacks } from '../mutants/drawn/stage.ts'
+import { LEFT_OUT, SUITE } from '../mutants/drawn/suite.ts'
 import { edited, parsed } from '../mutants/drawn/syntax.ts'
 import { MUTANTS } from '../mutants/list.ts'
 import { broken, type Mutant, rotOf } from '../mutants/mutant.ts'
@@ -118,6 +120,13 @@ test('R1-E8: every comparison, constant, operator, call, assignment and order is
       'return -1',
     ]),
   )
+})
+
+test('R1-E8: whatever tests the firmware may notice a drawn mutant, or is left out by name', () => {
+  const ofFirmware = TEST_FILES.filter((path) => path.startsWith('test/firmware/'))
+  const known = [...SUITE, ...LEFT_OUT]
+  expect(ofFirmware.filter((path) => !known.includes(path))).toEqual([])
+  expect(new Set(known).size).toBe(known.length)
 })
 
 test('R1-E8: of two that are alike either may be taken; the head of a loop is in its loop', () => {

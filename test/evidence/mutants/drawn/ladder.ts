@@ -1,13 +1,16 @@
 /**
  * Plays units on a mutant until one notices: first those that noticed others of the same file, then
- * those that take least for what they show of that file, and none played before them has shown.
+ * those of test files that are about it, then all others; each time those that take least for what
+ * they show of that file, and none played before them has shown.
  *
  * Invariant: a unit may take ten times the work that it takes on the product; what takes
  * more hangs. One that was cut off on the product is cut off there, and has noticed nothing then.
  * Work is counted, so that a busy machine changes no verdict.
  */
 
-import type { Bench, Unit } from './bench.ts'
+import { basename } from 'node:path'
+import { type Bench, sourceOf, type Unit } from './bench.ts'
+import { importedBy } from './modules.ts'
 import type { Drawn } from './places.ts'
 import type { Reach } from './reach.ts'
 
@@ -34,6 +37,8 @@ export class Ladder {
   /** Work that is spent on one mutant, at the most. */
   private readonly most: number
   private readonly kills = new Map<string, Map<Unit, number>>()
+  /** By the path of a test file: what it imports. */
+  private readonly imports = new Map<string, ReadonlySet<string>>()
 
   constructor(bench: Bench, reach: Reach, most: number) {
     this.bench = bench
@@ -66,15 +71,36 @@ export class Ladder {
     const kills = this.kills.get(file)
     const units = this.reach.unitsFor(mutant)
     const worth = (unit: Unit): number => (kills?.get(unit) ?? 0) / (unit.work + WORK_OF_ANY)
-    const [known, others] = [true, false].map((is) => units.filter((one) => worth(one) > 0 === is))
-    yield* known!.sort((one, other) => worth(other) - worth(one))
-    yield* this.byWhatIsNew(others!, file)
+    const known = units.filter((one) => worth(one) > 0)
+    yield* known.sort((one, other) => worth(other) - worth(one))
+    const others = units.filter((one) => worth(one) === 0)
+    const weights = new Map<number, number>()
+    for (const is of [true, false]) {
+      const here = others.filter(({ name }) => this.isAbout(name, file) === is)
+      yield* this.byWhatIsNew(here, file, weights)
+    }
+  }
+
+  /** Is the unit a test of a file that imports that one, or that is called after it? */
+  private isAbout(unit: string, file: string): boolean {
+    const [, path] = /^suite (\S+)/.exec(unit) ?? []
+    if (path === undefined) return false
+    let imported = this.imports.get(path)
+    if (imported === undefined) {
+      imported = new Set(importedBy(path, sourceOf(path)))
+      this.imports.set(path, imported)
+    }
+    const name = basename(file, '.ts')
+    return imported.has(file) || new RegExp(`^${name}[-.]`).test(basename(path))
   }
 
   /** Each time the one that shows most for its work; what was shown before counts for less. */
-  private *byWhatIsNew(units: readonly Unit[], file: string): Iterable<Unit> {
+  private *byWhatIsNew(
+    units: readonly Unit[],
+    file: string,
+    weights: Map<number, number>,
+  ): Iterable<Unit> {
     const { reach } = this
-    const weights = new Map<number, number>()
     const value = (unit: Unit): number => {
       let sum = SHOWN_BY_ANY
       for (const n of reach.statementsOf(unit, file)) sum += weights.get(n) ?? reach.rarity(n)

@@ -45,7 +45,7 @@ type Body = (
 const IMPORT = /^(?:import|export)\b[^'"]*?(?:from )?'(\.[^']+)'/gm
 
 /** Paths that a source imports, from the root. */
-function importedBy(path: string, text: string): string[] {
+export function importedBy(path: string, text: string): string[] {
   const found = text.matchAll(IMPORT)
   return [...found].map(([, name]) => join(dirname(path), name!).replaceAll('\\', '/'))
 }

@@ -82,4 +82,33 @@ export const ANSWERS: readonly Equivalent[] = [
     mutant: `${field}: 1,`,
     because: 'who takes a range writes it before anybody reads it there',
   })),
+  {
+    at: 'connect/announce.ts announce',
+    line: 'work!.from = receiveAt(entry) work!.length = ANNOUNCEMENT_BYTES',
+    mutant: ';work!.length = ANNOUNCEMENT_BYTES ;work!.from = receiveAt(entry)',
+    because: 'they write two fields',
+  },
+  {
+    at: 'respond/atomic.ts answerAtomic',
+    line:
+      'writeAck(answers.bytes, end, msn) copy(state.list, originalAt, end + AETH_BYTES, ' +
+      'ORIGINAL_BYTES)',
+    mutant:
+      ';copy(state.list, originalAt, end + AETH_BYTES, ORIGINAL_BYTES) ' +
+      ';writeAck(answers.bytes, end, msn)',
+    because: 'the copy is done when the list is run, and to other bytes',
+  },
+  {
+    at: 'respond/ordered.ts addOrdered',
+    line: 'const first = qp.unanswered === 0 || psnDistance(limit, qp.ackLimit) >= 0x800000',
+    mutant: 'const first = qp.unanswered === 0 || psnDistance(limit, qp.ackLimit) >= 8388609',
+    because: 'what is unanswered at once is of one burst: never half of all numbers apart',
+  },
+  {
+    at: 'respond/receives.ts takeEntry',
+    line: 'if (free <= RECEIVES / 2 && entriesOf(state, qp) >= free) return -1',
+    mutant: 'if (free <= RECEIVES * 2 && entriesOf(state, qp) >= free) return -1',
+    because:
+      'while more than half are free nobody can hold as many: the bound saves the count alone',
+  },
 ]

@@ -37,4 +37,22 @@ export const HOST: readonly Equivalent[] = [
     mutant: 'length: 1,',
     because: 'who describes a completion blanks all of it before',
   },
+  {
+    at: 'host/host.ts createHostQueues',
+    line: 'zone2: 0,',
+    mutant: 'zone2: 1,',
+    because: 'the header page of a host says it before anything of the host is read',
+  },
+  {
+    at: 'host/work.ts blankPair',
+    line: 'batchLeft: 0,',
+    mutant: 'batchLeft: 1,',
+    because: 'a pair that begins sets it, and of one that has not begun nothing ends',
+  },
+  {
+    at: 'host/context-cache.ts createContexts',
+    line: 'earlier: new Int16Array(CONTEXTS + 1),',
+    mutant: 'earlier: new Int16Array(CONTEXTS + 2),',
+    because: 'one place more, which is no context’s',
+  },
 ]

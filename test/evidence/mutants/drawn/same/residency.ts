@@ -22,4 +22,16 @@ export const RESIDENCY: readonly Equivalent[] = [
     mutant: 'a.periodUs = 1',
     because: 'who begins one says next how often it wants to be told',
   },
+  {
+    at: 'residency/size.ts suggestedFor',
+    line: 'if (size > most) return most',
+    mutant: 'if (size >= most) return most',
+    because: 'the least is not above the most: of one that is equal to the most both say the same',
+  },
+  {
+    at: 'residency/association.ts createAssociation',
+    line: 'stale: false,',
+    mutant: 'stale: true,',
+    because: 'one that begins is stale, and one that has not begun is not looked at',
+  },
 ]

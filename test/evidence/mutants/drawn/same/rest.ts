@@ -199,4 +199,104 @@ export const REST: readonly Equivalent[] = [
     mutant: '...{ pair: null, rkey: 1, vaHigh: 0, vaLow: 0 },',
     because: 'it is read where the watch has a pair, and beginWatch writes both',
   },
+  {
+    at: 'transport/mechanism.ts mechanismOf',
+    line: 'const isVolatile = (state.words[HEALTH_AT >> 2]! & VOLATILE) !== 0',
+    mutant: 'const isVolatile = (state.words[HEALTH_AT << 2]! & VOLATILE) !== 0',
+    because: 'the health bits stand at 0',
+  },
+  {
+    at: 'session/sessions.ts',
+    line: 'const NO_PAIR: KeyPair = { secret: new Uint8Array(0), public: new Uint8Array(0) }',
+    mutant: 'const NO_PAIR: KeyPair = { secret: new Uint8Array(1), public: new Uint8Array(0) }',
+    because: 'the pair that is drawn takes its place before anything is computed with it',
+  },
+  {
+    at: 'burst/collected-batches.ts collectedDueUs',
+    line: 'if (queue >= 0 && atUs < dueUs) dueUs = atUs',
+    mutant: 'if (queue > 0 && atUs < dueUs) dueUs = atUs',
+    because: 'queue 0 takes calls, and no records: nothing of it is collected',
+  },
+  {
+    at: 'burst/open-initiator.ts blankWork',
+    line: 'guard: 0,',
+    mutant: 'guard: 1,',
+    because: 'whoever says that a record is guarded says the guard, too, and else it is not read',
+  },
+  {
+    at: 'queues/batch-room.ts noteSentMember',
+    line: 'pair.batchLeft = element.batchLeft work.keptCount += element.batchLeft',
+    mutant: ';work.keptCount += element.batchLeft ;pair.batchLeft = element.batchLeft',
+    because: 'both read the element, and write to two others',
+  },
+  {
+    at: 'engine/batch-status.ts noteMember',
+    line: 'if (notices.watched > 0) noteStored(notices, batch, item)',
+    mutant: 'if (notices.watched >= 0) noteStored(notices, batch, item)',
+    because: 'where nobody watches no region has a watch, and nothing is noted',
+  },
+  {
+    at: 'session/peers.ts removePeer',
+    line: 'for (let i = 0; i < places.length; i++) if (places[i]?.peer === place) places[i] = null',
+    mutant:
+      'for (let i = 0; i <= places.length; i++) if (places[i]?.peer === place) places[i] = null',
+    because: 'behind the last place there is nothing, and nothing is no session of anybody',
+  },
+  {
+    at: 'status/associate.ts answerWish',
+    line:
+      'sizeAnswer.commit = sizeAnswer.status === SIZE_GRANTED sizeAnswer.blockSizeLog2 = ' +
+      'keeps ? a.sizeLog2 : answerTo(a, wish)',
+    mutant:
+      ';sizeAnswer.blockSizeLog2 = keeps ? a.sizeLog2 : answerTo(a, wish) ' +
+      ';sizeAnswer.commit = sizeAnswer.status === SIZE_GRANTED',
+    because: 'they write two fields; the size follows from the association and the wish alone',
+  },
+  {
+    at: 'placement/write-back.ts endCached',
+    line:
+      'storeCached(state, qp, psn, payloadAt, to, length) taken = acceptBytes(state, qp, ' +
+      'psn, region, messageFrom, end - messageFrom)',
+    mutant:
+      ';taken = acceptBytes(state, qp, psn, region, messageFrom, end - messageFrom) ' +
+      ';storeCached(state, qp, psn, payloadAt, to, length)',
+    because:
+      'one puts a copy into the list, the other takes a job, which is looked at behind the burst',
+  },
+  {
+    at: 'burst/towards.ts prepareTowards',
+    line: 'bytes.set(facts.mac, at + ETH_DESTINATION)',
+    mutant: 'bytes.set(facts.mac, at - ETH_DESTINATION)',
+    because: 'a frame begins with its destination, at 0',
+  },
+  {
+    at: 'burst/passengers.ts blankPassenger',
+    line: 'operationLow: 0,',
+    mutant: 'operationLow: 1,',
+    because: 'a record that is relayed says its operation before it has a passenger',
+  },
+  {
+    at: 'transport/request-opcode.ts',
+    line: 'whole(FETCH_ADD, RC_FETCH_ADD) whole(COMPARE_SWAP, RC_COMPARE_SWAP)',
+    mutant: ';whole(COMPARE_SWAP, RC_COMPARE_SWAP) ;whole(FETCH_ADD, RC_FETCH_ADD)',
+    because: 'they fill two rows of the table',
+  },
+  {
+    at: 'board/command-list.ts compare',
+    line: 'return append(list, COMPARE, from, to, length, 0)',
+    mutant: 'return append(list, COMPARE, from, to, length, 1)',
+    because: '`aux` means nothing to a COMPARE (hal.ts)',
+  },
+  {
+    at: 'board/fault.ts',
+    line: "faultRow('BLANK', 'management', 0, 'the part was never formatted'),",
+    mutant: "faultRow('BLANK', 'management', 1, 'the part was never formatted'),",
+    because: 'a control call is answered by the number of the row, and its code is not looked at',
+  },
+  {
+    at: 'board/memory-map.ts',
+    line: 'export const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 1)',
+    mutant: 'export const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 2)',
+    because: 'some bytes more behind each association, which nobody uses',
+  },
 ]
