@@ -14,7 +14,6 @@ import {
   COOKIE,
   FAULTS,
   type Fault,
-  FORBIDDEN,
   FORMATTED,
   HOST_ONLY,
   MANAGEMENT_FORM,
@@ -76,7 +75,7 @@ import { isHostPair } from '../respond/host-receive.ts'
 import type { Session } from '../session/context.ts'
 import { describeRefusals, noteRefusal } from '../session/refusals.ts'
 import { sealDatagram } from '../session/sealed.ts'
-import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/sessions.ts'
+import { answerHandshake, hasPeers, openSealed } from '../session/sessions.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
@@ -102,6 +101,7 @@ import type { Packet } from '../wire/packet.ts'
 import {
   askerOf,
   callFault,
+  clientFault,
   isStranger,
   mayAll,
   mayLearnKeys,
@@ -470,6 +470,9 @@ function attachRegion(call: Call): Fault {
   const ipVersion = bytes[at + mad.ATTACH_IP_VERSION]!
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
   if (!isRegionName(bytes, at + mad.REGION_NAME)) return REQUEST
+  const clientHigh = u32(bytes, at + mad.ATTACH_CLIENT_HIGH)
+  const notOwn = clientFault(call, clientHigh)
+  if (notOwn !== PASS) return notOwn
   const address = at + mad.ATTACH_ADDRESS
   const name = regionNameOf(bytes, at + mad.REGION_NAME)
   const fault = attach(state, {
@@ -481,7 +484,7 @@ function attachRegion(call: Call): Fault {
       inside: insideOf(call, name),
       pathMtu: state.facts.pathMtu,
       protectionDomain: 0,
-      clientHigh: u32(bytes, at + mad.ATTACH_CLIENT_HIGH),
+      clientHigh,
       clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
     },
   })
@@ -561,9 +564,8 @@ function connect(call: Call): Fault {
     transactionHigh: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_HIGH),
     transactionLow: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_LOW),
   }
-  if (call.session !== null && options.clientHigh !== clientTagOf(state, call.session)) {
-    return FORBIDDEN
-  }
+  const notOwn = clientFault(call, options.clientHigh)
+  if (notOwn !== PASS) return notOwn
   let qp = existingPair(state, call.packet, options)
   if (qp !== null && isLeftBehind(qp, options)) {
     closePair(state, qp)
