@@ -5,6 +5,7 @@
 
 import { isIP } from 'node:net'
 import { macOfCard } from '../../boards/software/card-address.ts'
+import { u16 } from '../../firmware/wire/bytes.ts'
 import type { Endpoint } from './wire.ts'
 
 /** The port of the emulated DPU. */
@@ -58,6 +59,12 @@ export function addressBytes(address: string, version: number): Uint8Array {
   return Uint8Array.from(
     [...first, ...zeros, ...last].flatMap((group) => [group >> 8, group & 255]),
   )
+}
+
+/** An IPv6 address of 16 bytes as it is usually written (RFC 5952), as 'fd00::2'. */
+export function ipv6Text(address: Uint8Array): string {
+  const words = Array.from({ length: 8 }, (_, i) => u16(address, 2 * i).toString(16))
+  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1)
 }
 
 /** Addresses that agree in their first bits. */

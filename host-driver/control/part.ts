@@ -6,6 +6,7 @@ import { CASES } from '../../firmware/commit/cases.ts'
 import { LOST, REFUSED, REPAIRED, REPAIRED_COPIES } from '../../firmware/commit/recovery.ts'
 import { u16, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
+import { ipv6Text } from '../base/addresses.ts'
 import { copyOf } from '../base/bytes.ts'
 import { faultOfNumber, faultOfStatus } from '../base/errors.ts'
 import { u64 } from '../base/wide.ts'
@@ -197,11 +198,11 @@ function readRefusals(body: Uint8Array): Refusals {
   return { count, last: { fault, from, secondsAgo: u32(body, mad.PART_REFUSED_SECONDS) } }
 }
 
-/** An address of IPv6, and of IPv4 as `::ffff:a.b.c.d`. */
+/** An address of 16 bytes, where that of IPv4 is mapped. */
 function addressText(address: Uint8Array): string {
   const isIpv4 = address.subarray(0, 10).every((byte) => byte === 0) && u16(address, 10) === 0xffff
   if (isIpv4) return address.subarray(12).join('.')
-  return Array.from({ length: 8 }, (_, i) => u16(address, 2 * i).toString(16)).join(':')
+  return ipv6Text(address)
 }
 
 const WORKS: readonly PartWork['kind'][] = ['making', 'clearing']

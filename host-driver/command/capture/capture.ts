@@ -6,6 +6,7 @@ import { icrcGood } from '../../../boards/software/icrc.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../../firmware/wire/ipv6.ts'
 import { blankPacket, type Packet } from '../../../firmware/wire/packet.ts'
+import { ipv6Text } from '../../base/addresses.ts'
 import { ArgumentError, PerdureError } from '../../base/errors.ts'
 import { type CapturedFrame, readPcap } from '../../way/pcap.ts'
 import { Output } from '../base/output.ts'
@@ -82,10 +83,7 @@ function addresses(packet: Packet, frame: Uint8Array): { source: string; destina
   const { ipAt, ipVersion } = packet
   const text = (at: number): string => {
     if (ipVersion === 4) return frame.subarray(at, at + 4).join('.')
-    const words = Buffer.from(frame.subarray(at, at + 16))
-      .toString('hex')
-      .match(/.{4}/g)!
-    return words.map((word) => word.replace(/^0{1,3}/, '')).join(':')
+    return ipv6Text(frame.subarray(at, at + 16))
   }
   return ipVersion === 4
     ? { source: text(ipAt + IPV4_SOURCE), destination: text(ipAt + IPV4_DESTINATION) }

@@ -60,6 +60,19 @@ describe('an emulated card with a key', () => {
     expect(inTheClear.text).toContain('NO_SESSION')
   })
 
+  test('R1-S13: is come to at an IPv6 address alike, and named by it', async () => {
+    const target = await emulate('operator', '--udp', '[::1]:0', '--key', 'sixth.key')
+    expect(target).toMatch(/^perdure:\/\/[0-9a-f]{64}@\[::1\]:\d+$/)
+    writeFileSync(join(folder, 'sixth'), 'what goes over IPv6')
+    expect(perdure('operator', 'persist', target, 'records', 'sixth').code).toBe(0)
+    expect(perdure('operator', 'read', target, 'records', '--out', 'sixth.back').code).toBe(0)
+    expect(readFileSync(join(folder, 'sixth.back'), 'utf8')).toBe('what goes over IPv6')
+    const inTheClear = perdure('operator', 'inspect', target.replace(/[0-9a-f]{64}@/, ''))
+    expect(inTheClear.text).toContain('NO_SESSION')
+    const other = perdure('operator', 'inspect', target.replace(/[0-9a-f]{64}/, '5'.repeat(64)))
+    expect(other.text).toContain('HANDSHAKE')
+  })
+
   test('R1-S14: gives each peer of the file what its line says', async () => {
     const key = perdure('reader', 'key', 'new', '--json').text
     const { publicKey } = JSON.parse(key) as { publicKey: string }

@@ -228,6 +228,22 @@ describe('records that go through one card with peers into another', () => {
     expect(stdout).toMatch(/10\.0\.0\.2 > 10\.0\.0\.3 .*SET CONNECT .*sealed in session/)
   })
 
+  test('R1-S13: go in a session to an IPv6 address, too', async () => {
+    const { near, target, back } = await startBoth(`${text('near')} near-card write:orders`)
+    const content = fileOf('file', 50_000)
+    const attach = ['--attach', `perdure://${text('far')}@[fd00::3]`, '--json']
+    const done = await run('persist', target, 'orders', 'file', ...attach)
+    expect(done.code, done.stderr).toBe(0)
+    const attached = { address: 'fd00::3', cardKey: text('far') }
+    expect(JSON.parse(done.stdout)).toMatchObject({ attached, copies: 2, records: 4 })
+    expect(await run('read', back, 'orders', '--out', 'back')).toMatchObject({ code: 0 })
+    expect(readFileSync(join(folder, 'back')).equals(content)).toBe(true)
+    expect(await stop(near)).toBe(0)
+    const { stdout } = await runIn(folder, ['capture', 'near.pcap'])
+    expect(stdout).toMatch(/fd00::2 > fd00::3 .*WRITE_PERSIST/)
+    expect(stdout).toMatch(/fd00::2 > fd00::3 .*SET CONNECT .*sealed in session/)
+  })
+
   test('are refused where the far card has no line for the near one', async () => {
     const { target } = await startBoth()
     fileOf('file', 100)

@@ -35,6 +35,7 @@ describe('a target', () => {
       'perdure://[fe80::1%25eth0]/10.0.0.2',
       { host: 'fe80::1%eth0', port: 4791, ipv4: [10, 0, 0, 2] },
     ],
+    [`perdure://${'ab'.repeat(32)}@[::1]:9`, { key: 'ab'.repeat(32), host: '::1', port: 9 }],
     ['perdure://[fe80::1%25]', { host: 'fe80::1%25', port: 4791 }],
     ['perdure://[::ffff:10.0.0.1%v0.7]', { host: '::ffff:10.0.0.1%v0.7', port: 4791 }],
   ])('%s', (text, target) => {
@@ -47,6 +48,7 @@ describe('a target', () => {
     ...['perdure://card/10.0.0', 'perdure://card/x', 'perdure://card?x', 'perdure://card#x'],
     ...['perdure://me@card', 'perdure://a b', 'perdure://[card]', 'perdure://fd00::5'],
     ...['perdure://[fd00::5', 'perdure://[fd00::5]x', 'perdure://[10.0.0.1]', 'perdure://[::g]'],
+    ...[`perdure://${'ab'.repeat(32)}@fd00::5`, `perdure://[${'ab'.repeat(32)}@fd00::5]`],
     ...['perdure://[fe80::1%]', 'perdure://[fe80::1%a/b]', 'perdure://fe80%eth0'],
   ])("'%s' is none", (text) => {
     expect(() => parseTarget(text)).toThrow(/is no target|no port/)

@@ -68,7 +68,7 @@ describe('who may not', () => {
         payload,
       }),
     )
-    expect(told(admin).last?.from).toMatch(/^fd/)
+    expect(told(admin).last?.from).toMatch(/^fd[0-9a-f:]*::[0-9a-f]+$/)
   })
 })
 

@@ -6,8 +6,8 @@
 
 import { chmodSync, readFileSync, renameSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { keyText } from '../../../boards/software/keys.ts'
-import { type Peer, peersText } from '../../../boards/software/peers.ts'
+import { keyText } from '../../../../boards/software/keys.ts'
+import { type Peer, peersText } from '../../../../boards/software/peers.ts'
 import {
   COMMAND_WORDS,
   COMMANDS_AT,
@@ -18,12 +18,12 @@ import {
   OP,
   TO,
   TRANSMIT_AT,
-} from '../../../firmware/board/hal.ts'
-import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
-import { failure } from '../../support/driver/failures.ts'
-import { type Keys, noService, ServiceFolder } from '../../support/native/service.ts'
-import { PATIENT } from '../../support/run/patience.ts'
-import { ADMIN, CARD, IDENTITY, NOBODY, READER, WRITER } from '../../support/sessions/peers.ts'
+} from '../../../../firmware/board/hal.ts'
+import { type ConnectOptions, connect, type Dpu } from '../../../../host-driver/index.ts'
+import { failure } from '../../../support/driver/failures.ts'
+import { type Keys, noService, ServiceFolder } from '../../../support/native/service.ts'
+import { PATIENT } from '../../../support/run/patience.ts'
+import { ADMIN, CARD, IDENTITY, NOBODY, READER, WRITER } from '../../../support/sessions/peers.ts'
 
 const name = noService === null ? 'perdured' : `perdured (${noService})`
 const KEY = keyText(CARD.public)
@@ -222,6 +222,30 @@ describe.skipIf(noService !== null)(name, () => {
       await blank.format()
       const region = await blank.provision(SHAPE)
       expect((await region.persist(3, BYTES).persisted).copies).toBe(2)
+      expect((await region.read(3)).data).toEqual(BYTES)
+    })
+
+    test('at an IPv6 address alike, where it has a session of its own', async () => {
+      const [one, keys] = folder()
+      const links = ['udp:127.0.0.1:0', 'udp:[::1]:0']
+      const { runtime, address } = await one.serve({ ...keys, link: links })
+      const sixth = await runtime.line()
+      expect(sixth).toMatch(new RegExp(`^perdure://${KEY}@\\[::1\\]:\\d+$`))
+      const [here, there] = [address, sixth].map((at) => come(at, { key: ADMIN.secret }))
+      const admin = await there!
+      await admin.format()
+      const region = await admin.provision(SHAPE)
+      await region.persist(3, BYTES).persisted
+      const same = await (await here!).openRegion('records')
+      expect((await same.read(3)).data).toEqual(BYTES)
+      const unknown = come(sixth, { key: NOBODY.secret })
+      expect(await failure(unknown)).toMatchObject({ fault: 'PEER_UNKNOWN' })
+      const { refusals } = await admin.status()
+      expect(refusals.last).toMatchObject({ fault: 'PEER_UNKNOWN' })
+      await runtime.end('SIGKILL')
+      const link = [address, sixth].map((at) => `udp:${at.split('@')[1]}`)
+      await one.serve({ ...keys, link })
+      await region.persist(4, BYTES).persisted
       expect((await region.read(3)).data).toEqual(BYTES)
     })
 
