@@ -126,6 +126,8 @@ const JUDGES = [
   'test/evidence/simulate/medium.ts',
   'test/evidence/simulate/operation.ts',
   'test/evidence/simulate/register.ts',
+  'test/evidence/simulate/relays/links.ts',
+  'test/evidence/simulate/relays/names.ts',
   'test/kill/judge.ts',
   'test/kill/ledger.ts',
   'test/support/judges/acknowledgement.ts',

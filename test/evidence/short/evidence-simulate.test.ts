@@ -28,7 +28,7 @@ import { operationOf } from '../simulate/operation.ts'
 import { playScript, playSeed } from '../simulate/play.ts'
 import { Register, type Version } from '../simulate/register.ts'
 import { REGRESSIONS } from '../simulate/regressions.ts'
-import { type Ends, NO_ENDS, scriptOf, WORLDS, type World } from '../simulate/shape.ts'
+import { ALL_WORLDS, type Ends, NO_ENDS, scriptOf, type World } from '../simulate/shape.ts'
 import { shrink } from '../simulate/shrink.ts'
 import { SIMULATE } from '../simulate/stage.ts'
 import { type Played, WORN_OUT } from '../simulate/world.ts'
@@ -56,7 +56,7 @@ test(
   'a state that is put back gives the same command lists as one that is new',
   THOROUGH,
   async () => {
-    for (const [i, world] of WORLDS.entries()) {
+    for (const [i, world] of ALL_WORLDS.entries()) {
       const options = { steps: 60, world, trace: true }
       const renewed = await playSeed(SEED + i, options)
       const boot: Boot = (machineFor) => bootDirect(machineFor())

@@ -14,6 +14,7 @@ import { type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.t
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import { STREAM_KEY_BYTES } from '../../../boards/software/keystream.ts'
+import type { PeersList } from '../../../boards/software/peers-file.ts'
 import type { Facts } from '../../../firmware/board/hal.ts'
 import {
   clearPacketMemory,
@@ -78,6 +79,8 @@ interface CardOptions {
   /** Of a closed card: the operator's end of his session, and who hears what he sends. */
   readonly operator: PeerEnd | null
   readonly overheard: (frame: Uint8Array) => void
+  /** Who may come to a closed card, where that changes; null: it is always the same. */
+  readonly peers: PeersList | null
 }
 
 /** Of the starts one in four has the entropy of the one before. */
@@ -91,6 +94,8 @@ export class Card {
   engine: FirmwareEngine | null = null
   /** After how many µs the firmware wants its `idle`; 1 is at once, 0 never. */
   waitUs = 0
+  /** When that is, µs; Infinity is never. */
+  dueUs: number = Infinity
   private readonly options: CardOptions
   private readonly packets: Uint8Array
   private choice: CutChoice | null = null
@@ -159,9 +164,10 @@ export class Card {
     const entropy = this.drawEntropy(random)
     const { part, options, index } = this
     options.operator?.leave()
+    const identity = options.peers?.identity ?? identityOf(index)
     const facts: Facts = {
       board: 'simulation',
-      ...(options.operator === null ? {} : { identity: identityOf(index) }),
+      ...(options.operator === null ? {} : { identity }),
       nvdimmBytes: part.bytes,
       ...{ strictIcrc: false, pathMtu: 4096, entropy },
       hostBytes: options.far?.memory.bytes ?? 0,
@@ -180,6 +186,7 @@ export class Card {
         packets: packets ?? this.clearedPackets(),
         transmit: (frame) => this.transmitted(frame),
         onCut: () => this.struck(),
+        ...(options.peers === null ? {} : { peers: options.peers }),
       })
       this.machine = machine
       const aimed = options.psns === null ? {} : this.aimed(options.psns)
@@ -237,7 +244,7 @@ export class Card {
     this.engine?.dispose()
     this.engine = null
     this.machine = null
-    this.waitUs = 0
+    this.wait(0, 0)
     this.inbox.frames = []
   }
 
@@ -247,7 +254,7 @@ export class Card {
     const frames = this.inbox.take(most)
     for (let i = 0; i < frames.length; i++) machine!.place(i, frames[i]!)
     this.isServing = true
-    this.waitUs = engine!.serve(frames.length, nowUs)
+    this.wait(engine!.serve(frames.length, nowUs), nowUs)
     this.isServing = false
     this.onReturned()
     return this.checkPower()
@@ -257,10 +264,15 @@ export class Card {
   idle(nowUs: number): boolean {
     this.machine!.tellHealth()
     this.isServing = true
-    this.waitUs = this.engine!.idle(nowUs)
+    this.wait(this.engine!.idle(nowUs), nowUs)
     this.isServing = false
     this.onReturned()
     return this.checkPower()
+  }
+
+  private wait(us: number, nowUs: number): void {
+    this.waitUs = us
+    this.dueUs = us === 0 ? Infinity : nowUs + us
   }
 
   private checkPower(): boolean {
@@ -296,14 +308,18 @@ export class Card {
     fill: (body: Uint8Array) => void,
   ): Answer | null {
     const { operator } = this.options
-    if (operator?.isIn === false && !this.enter(operator, path, nowUs)) return null
-    const frame = datagram(path, OPERATOR, nowUs, method, attribute, modifier, fill)
-    const asked = operator === null ? frame : operator.seal(frame)
-    const answer = this.exchange(asked, nowUs)
-    if (answer === null) return null
-    const opened = operator === null ? answer : operator.open(answer, throws)
-    if (opened === null) throw new Error('an operator is answered outside of his session')
-    return { fault: opened[FAULT_AT]!, body: opened.subarray(BODY_AT) }
+    // The second time in another session, where the one before is over.
+    for (let tries = 0; tries < 2; tries++) {
+      if (operator?.isIn === false && !this.enter(operator, path, nowUs)) return null
+      const frame = datagram(path, OPERATOR, nowUs, method, attribute, modifier, fill)
+      const asked = operator === null ? frame : operator.seal(frame)
+      const answer = this.exchange(asked, nowUs)
+      if (answer === null) return null
+      const opened = operator === null ? answer : operator.open(answer, throws)
+      if (opened !== null) return { fault: opened[FAULT_AT]!, body: opened.subarray(BODY_AT) }
+      operator?.leave()
+    }
+    throw new Error('an operator is answered outside of his session')
   }
 
   /** Makes a session for the operator; false if the power went meanwhile. */

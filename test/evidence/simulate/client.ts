@@ -150,6 +150,8 @@ export interface Surroundings {
   readonly copies: number
   /** Their records may lie in the memory of the card's own host. */
   readonly isHosted: boolean
+  /** Each has a relay: its second region of records lies with another card. */
+  readonly hasRelays: boolean
   /** Names of the regions that the client opens, those of records first. */
   regionsOf(client: Client): readonly string[]
   /** A number that no queue pair and no call had before. */
@@ -188,6 +190,8 @@ export class Client {
   /** Durable records that have to be asked for again. */
   pending: Operation[] = []
   askedUs = 0
+  /** Key of its relay, as the operator told it; null where it has none, or that takes nothing. */
+  relayKey: number | null = null
   /** Its end of the session; null where the card is open. */
   readonly end: PeerEnd | null
   private readonly world: Surroundings
@@ -252,6 +256,7 @@ export class Client {
     for (const operation of this.doubtful) this.world.ended(this, operation, 'unknown', 0)
     this.pending = []
     this.doubtful = []
+    this.relayKey = null
     this.id = id
     this.operations = this.world.operationsBefore
   }
@@ -439,6 +444,7 @@ export class Client {
   private wayTo(queuePair: number): Way {
     const { world, path, keys, names } = this
     const recordsKeys = names.filter((name) => name !== BYTES).map((name) => keys.get(name) ?? 0)
+    if (world.hasRelays) recordsKeys.push(this.relayKey ?? 0)
     return {
       ...{ path, queuePair, mtu: world.mtu, copies: world.copies, recordsKeys },
       bytesKey: keys.get(BYTES) ?? 0,
@@ -446,11 +452,29 @@ export class Client {
     }
   }
 
+  /** The operator has its relay made: what waited for that goes out. */
+  giveRelay(key: number): void {
+    const { connection } = this
+    this.relayKey = key
+    if (this.state !== UP || connection === null) return
+    connection.way = this.wayTo(connection.way!.queuePair)
+    this.repost()
+  }
+
+  /** What may go out again now: all, but what has no relay. */
+  private takePending(): Operation[] {
+    const { pending, relayKey } = this
+    if (!this.world.hasRelays || relayKey !== null) {
+      this.pending = []
+      return pending
+    }
+    this.pending = pending.filter(isRelayed)
+    return pending.filter((operation) => !isRelayed(operation))
+  }
+
   /** What waited goes out again: asked for, or sent at once under its id. */
   private resume(): void {
-    const { pending } = this
-    this.pending = []
-    for (const operation of pending) {
+    for (const operation of this.takePending()) {
       const asks = (operation.id ^ this.world.nowUs) % 3 === 0
       if (asks) this.ask(operation)
       else this.post(operation)
@@ -482,9 +506,17 @@ export class Client {
     const refused = place < 0 ? null : requests[place]!.operation
     if (refused !== null) {
       requests.splice(place, 1)
-      this.world.ended(this, refused, 'refused', syndrome)
+      if (isRelayed(refused)) this.loseRelay(refused)
+      else this.world.ended(this, refused, 'refused', syndrome)
     }
     this.connect()
+  }
+
+  /** The card cannot say what became of it over there: it is asked for again, by another relay. */
+  private loseRelay(operation: Operation): void {
+    this.relayKey = null
+    this.world.count('relay broken')
+    this.suspend(operation)
   }
 
   /**
@@ -592,9 +624,7 @@ export class Client {
 
   /** What the card does not know, or had no room for, is sent again under its id. */
   private repost(): void {
-    const { pending } = this
-    this.pending = []
-    for (const operation of pending) this.post(operation)
+    for (const operation of this.takePending()) this.post(operation)
   }
 
   /** Sends again what is not acknowledged. */
@@ -656,6 +686,11 @@ export class Client {
 
 function isNamed({ kind }: Operation): boolean {
   return kind === 'persist' || kind === 'carried' || kind === 'batch' || kind === 'stops'
+}
+
+/** Does it go to a record that lies with another card? */
+export function isRelayed({ version }: Operation): boolean {
+  return version !== null && version.names !== null
 }
 
 /** Has it an answer of its own, behind which no acknowledgement passes? */

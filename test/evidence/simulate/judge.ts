@@ -134,14 +134,15 @@ export class Judge {
     this.acknowledged += 1
     if (isFirst && version.promised === 0) {
       const { batch, kind } = operation
-      this.judgeDurable(record, version, copies, batch !== null || kind === 'record')
+      const late = batch !== null || kind === 'record' || version.names !== null
+      this.judgeDurable(record, version, copies, late)
     }
     if (copies > version.promised) version.promised = copies
   }
 
   /**
    * The status of a batch leaves when its burst is over, and so may what acknowledges a plain
-   * WRITE. Until then such a record may have been overwritten by a write that began before it and
+   * WRITE; and what a relay says of a record was said by another card before. Until then such a record may have been overwritten by a write that began before it and
    * came late, or again: one that nobody was told of before this one began, and that has a later
    * sequence than this one where it still is. Nor need a copy be whole that such a write is in the
    * midst of, if records are stored one copy after the other (`isOverwritten`) and another is.
@@ -161,7 +162,9 @@ export class Judge {
       return own < 0 || isLater(part, copyAt(layout, c, slot), copyAt(layout, own, slot))
     }
     let whole = found.filter(counts).length
-    if (late && whole > 0 && this.isOverwritten(register, version)) {
+    // The other card may be off since, in the midst of a write.
+    const isCaught = version.names !== null && record.touched
+    if (late && whole > 0 && (isCaught || this.isOverwritten(register, version))) {
       whole += found.filter((other) => other === null).length
     }
     // What the medium has lost by now was counted before.

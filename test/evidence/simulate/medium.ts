@@ -156,8 +156,10 @@ export function versionAt(
     const version = versions[i]!
     if (version.length !== length || (version.operation | 0) !== words[w + 12]) continue
     if (highOf(version.operation) !== words[w + 13]) continue
-    if (version.operation !== 0 && version.client !== words[w + 10]) continue
+    const { names } = version
+    if (version.operation !== 0 && names === null && version.client !== words[w + 10]) continue
     if (!isPattern(bytes, at + 64, length, version.uid)) continue
+    if (names !== null && !names.takes(version.client, words[w + 11]!, words[w + 10]!)) return null
     // What came with a guard has it in every copy (S1-M1).
     const guard = guardOf(version, bytes.subarray(at + 64, at + 64 + length))
     return words[w + 15]! >>> 0 === guard ? version : null

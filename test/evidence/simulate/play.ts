@@ -15,11 +15,18 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { attackedScript, type Script, STEPS, scriptOf } from './shape.ts'
+import { attackedScript, RELAYS, type Script, STEPS, scriptOf, type World } from './shape.ts'
 import { playStep, settle } from './steps.ts'
 import { type Played, type PlayOptions, SimulatedWorld } from './world.ts'
 
-export const STEPS_EACH = 240
+const STEPS_EACH = 240
+/** Of worlds in which every start takes many handshakes. */
+const STEPS_OF_RELAYS = 60
+
+/** Length of the script of such a world, if no other is asked for. */
+export function stepsOf(world?: World): number {
+  return world === RELAYS ? STEPS_OF_RELAYS : STEPS_EACH
+}
 
 /** Plays a script: what came of it. */
 export async function playScript(
@@ -51,6 +58,6 @@ export async function playScript(
 
 /** Plays the script of a seed. */
 export function playSeed(seed: number, options: PlayOptions = {}): Promise<Played> {
-  const script = scriptOf(seed, options.steps ?? STEPS_EACH, options.world)
+  const script = scriptOf(seed, options.steps ?? stepsOf(options.world), options.world)
   return playScript(options.attacked ? attackedScript(script) : script, seed, options)
 }

@@ -12,6 +12,8 @@
  * Invariant: a version that was refused for good is never seen.
  */
 
+import type { Names } from './relays/names.ts'
+
 /** Versions that are kept of a record: those before are certainly overwritten. */
 const KEPT = 16
 const KEPT_LEAST = 8
@@ -38,6 +40,8 @@ export interface Version {
   promised: number
   /** Durable copies that its acknowledgement waits for: so many media errors may take it. */
   wait: number
+  /** It comes by a relay: in whose name it lies there, as the judge learns it. Else null. */
+  names: Names | null
 }
 
 export class Register {
@@ -74,6 +78,7 @@ export class Register {
       open: true,
       promised: 0,
       wait: Infinity,
+      names: null,
     }
     const { versions } = this
     if (versions.length >= KEPT && !this.isHurt && !this.comesBack) this.forget()

@@ -20,6 +20,7 @@ export const STEPS = [
   'replay', // old frames come again
   'control', // an operator asks, scans, gives up what is lost
   'host', // something happens to the card's own host
+  'relay', // something happens to the relays between cards, or to who may have one
 ] as const
 
 export type Step = (typeof STEPS)[number]
@@ -50,6 +51,8 @@ export interface Shape {
   readonly hosted: boolean
   /** The cards have peers, and somebody is inside the network. */
   readonly attacked?: boolean
+  /** The cards have peers, and each of them relays to the next one in a session there. */
+  readonly relays?: boolean
   /** How often each kind of operation comes (operation.ts). */
   readonly mix: readonly number[]
   /** What the clock shows when it begins, microseconds, and how many operations clients had. */
@@ -96,10 +99,18 @@ export const WORLDS = [
   'hosted',
 ] as const
 
-export type World = (typeof WORLDS)[number]
+/**
+ * Cards of this kind relay to each other. Each start of one takes a handshake for everybody who
+ * comes to it, so these worlds are few and short, and are played beside all the others.
+ */
+export const RELAYS = 'relays'
+
+export type World = (typeof WORLDS)[number] | typeof RELAYS
+
+export const ALL_WORLDS: readonly World[] = [...WORLDS, RELAYS]
 
 /** Those that a seed may draw where none is asked for. */
-const DRAWN = WORLDS.filter((world) => world !== 'hosted')
+const DRAWN: readonly World[] = WORLDS.filter((world) => world !== 'hosted')
 
 function oneOf<T>(random: Random, of: readonly T[]): T {
   return of[random.below(of.length)]!
@@ -117,6 +128,7 @@ const MIXES: Readonly<Record<World, readonly number[]>> = {
   wraps: [40, 4, 24, 6, 8, 4, 3, 3, 3, 2, 2, 4, 1, 1],
   full: [50, 4, 26, 4, 10, 0, 0, 0, 0, 0, 0, 4, 0, 1],
   hosted: [50, 4, 30, 4, 5, 0, 0, 0, 0, 0, 0, 6, 1, 1],
+  relays: [50, 4, 20, 2, 12, 0, 0, 0, 0, 0, 0, 2, 1, 1],
 }
 
 /** What there is more of than there is room for. */
@@ -185,6 +197,7 @@ function shapeOf(random: Random, world: World, ends: Ends): Shape {
     ends,
   }
   if (hosted) return { ...shape, ...HOSTED, ...smallShape(random) }
+  if (world === RELAYS) return { ...shape, ...smallShape(random), ...relayShape(random) }
   // What is repeated where the medium has lost the record, too.
   return full ? { ...shape, ...FULL, network: rough > 0 ? 300 : 0 } : shape
 }
@@ -200,9 +213,22 @@ function smallShape(random: Random): Partial<Shape> {
   }
 }
 
+/** Two cards mostly, and few clients: each makes a session at every start. */
+function relayShape(random: Random): Partial<Shape> {
+  return {
+    relays: true,
+    cards: random.chance(0.2) ? 3 : 2,
+    clients: 1,
+    media: random.chance(0.2),
+    network: oneOf(random, [0, 0, 300, 1500]),
+  }
+}
+
 /** Steps of a script, by how often they come. */
-function stepFor(random: Random, { network, media, health, full, hosted }: Shape): number {
+function stepFor(random: Random, shape: Shape): number {
+  const { network, media, health, full, hosted } = shape
   const drawn = random.below(100)
+  if (shape.relays && drawn < 87) return drawn < 44 ? 0 : drawn < 56 ? 1 : drawn < 78 ? 9 : 2
   if (hosted && drawn < 76) return drawn < 30 ? 0 : drawn < 40 ? 1 : 8
   if (full && drawn < 16) return drawn < 12 ? 5 : 3
   if (full && drawn < 36) return 7

@@ -8,26 +8,30 @@ import { addTally, NOTHING, type Replayed, type Shard, type Size } from '../stag
 import { PAST_AN_END } from './client.ts'
 import { NETWORK_FAULTS } from './network.ts'
 import { PARTIES, TROUBLES } from './own-host.ts'
-import { playScript, playSeed, STEPS_EACH } from './play.ts'
+import { playScript, playSeed, stepsOf } from './play.ts'
 import { PHASES, STRATEGIES } from './power.ts'
 import { REGRESSIONS } from './regressions.ts'
-import { type Script, scriptOf, WORLDS, type World } from './shape.ts'
+import { RELAY_EVENTS } from './relays/steps.ts'
+import { ALL_WORLDS, RELAYS, type Script, scriptOf, WORLDS, type World } from './shape.ts'
 import { shrink } from './shrink.ts'
 import { type Played, WORN_OUT } from './world.ts'
 
 interface Plan {
   readonly shards: number
   readonly seedsEach: number
+  /** Seeds of worlds with relays, beside those. */
+  readonly relaysEach: number
 }
 
 const PLANS: Readonly<Record<Size, Plan>> = {
-  cut: { shards: 1, seedsEach: 35 },
-  ci: { shards: 107, seedsEach: 100 },
-  nightly: { shards: 2_500, seedsEach: 110 },
+  cut: { shards: 1, seedsEach: 35, relaysEach: 4 },
+  ci: { shards: 107, seedsEach: 100, relaysEach: 2 },
+  nightly: { shards: 2_500, seedsEach: 110, relaysEach: 4 },
 }
 
 /** Seconds of CPU that a seed takes, about. */
 const SEED_SECONDS = 0.045
+const RELAY_SECONDS = 0.7
 /** Violations of a shard that are made short, and told. */
 const TOLD_MOST = 2
 
@@ -81,25 +85,26 @@ async function playOne(shard: string, seed: number, world: World, isTold: boolea
   const played = await playSeed(seed, { world })
   const [violation] = played.violations
   if (violation === undefined || !isTold) return { ...tallyOf(played, []), distinct: 1 }
-  const script = scriptOf(seed, STEPS_EACH, world)
+  const script = scriptOf(seed, stepsOf(world), world)
   return tallyOf(played, [await describe(shard, seed, script, violation)])
 }
 
 /** Plays one seed; of what is told the script is made short. */
 export type PlayOne = (shard: string, seed: number, world: World, isTold: boolean) => Promise<Tally>
 
-/** Plays the seeds of a shard, world by world, behind what `total` has. */
+/** Plays the seeds of a shard, world by world, those with relays last, behind what `total` has. */
 export async function playSeeds(
   { name, seed, options }: Shard,
   progress: (share: number) => void,
   playOne: PlayOne,
   total: Tally = NOTHING,
 ): Promise<Tally> {
-  const seeds = Number(options.seeds)
+  const others = Number(options.seeds)
+  const seeds = others + Number(options.relays)
   let sum = total
   for (let i = 0; i < seeds; i++) {
     const own = seedOf(seed, Number(options.place), i)
-    const world = WORLDS[i % WORLDS.length]!
+    const world = i < others ? WORLDS[i % WORLDS.length]! : RELAYS
     sum = addTally(sum, await playOne(name, own, world, sum.described.length < TOLD_MOST))
     progress((i + 1) / seeds)
   }
@@ -123,7 +128,8 @@ function wanted(size: Size): string[] {
     for (const phase of phases) if (size !== 'cut') cells.push(`${strategy} × ${phase}`)
     cells.push(strategy)
   }
-  return [...cells, ...phases, 'old', 'new', ...wantedOfHosts(size)]
+  const relays = size === 'cut' ? ['relay PASS', 'relay broken'] : RELAY_EVENTS
+  return [...cells, ...phases, 'old', 'new', ...wantedOfHosts(size), ...relays]
 }
 
 /** Who went, in which placement the records were, how it came back; and what else goes wrong. */
@@ -172,7 +178,7 @@ async function replay(argument: string): Promise<Replayed> {
     played = await playScript(script, seed, { tell })
   } else {
     const seed = Number(/seed=(\d+)/.exec(argument)?.[1])
-    const world = WORLDS.find((name) => argument.includes(`world=${name}`))
+    const world = ALL_WORLDS.find((name) => argument.includes(`world=${name}`))
     if (!Number.isSafeInteger(seed)) throw new Error('seed=NUMBER [world=NAME], or a script')
     played = await playSeed(seed, { tell, ...(world === undefined ? {} : { world }) })
   }
@@ -206,12 +212,12 @@ export const SIMULATE: Stage = {
     ],
   },
   shards: (size, seed) => {
-    const { shards, seedsEach } = PLANS[size]
+    const { shards, seedsEach, relaysEach } = PLANS[size]
     return Array.from({ length: shards }, (_, place) => ({
       name: `seeds-${place}`,
       seed,
-      seconds: seedsEach * SEED_SECONDS,
-      options: { place, seeds: seedsEach },
+      seconds: seedsEach * SEED_SECONDS + relaysEach * RELAY_SECONDS,
+      options: { place, seeds: seedsEach, relays: relaysEach },
     }))
   },
   play,

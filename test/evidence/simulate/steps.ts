@@ -23,6 +23,7 @@ import {
   operationOf,
 } from './operation.ts'
 import { THROUGH } from './own-host.ts'
+import { relayStep, SLICE_US, settleRelays, slices } from './relays/steps.ts'
 import { KEPT_BYTES, type Step } from './shape.ts'
 import { judgeOf, type SimulatedWorld, type Site } from './world.ts'
 
@@ -77,6 +78,9 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
       break
     case 'host':
       hostStep(world, random, CLIENTS)
+      break
+    case 'relay':
+      relayStep(world, world.care!, random, CLIENTS)
       break
     default:
       control(world, oneOf(random, world.sites), random)
@@ -141,7 +145,7 @@ function post(world: SimulatedWorld, client: Client, random: Random): void {
     client.connect()
   } else if (kind === 'persist' || kind === 'carried' || kind === 'record') {
     const length = oneOf(random, [1, 1, 2]) === 1 ? world.shape.capacity : lengthOf(world, random)
-    const region = regionFor(world, client, random)
+    const region = regionFor(world, client, random, kind === 'record' ? kind : 'persist')
     client.post(recordOf(world, site, client, random, kind, length, region))
   } else postCell(world, site, client, random, kind)
 }
@@ -159,10 +163,16 @@ function lengthOf({ shape }: SimulatedWorld, random: Random): number {
   return 4 + random.below(shape.capacity - 3)
 }
 
-/** Of a host's records most. */
-function regionFor(world: SimulatedWorld, client: Client, random: Random): number {
+/** Of a host's records most, and of a relay's, which takes nothing but durable records. */
+function regionFor(
+  world: SimulatedWorld,
+  client: Client,
+  random: Random,
+  kind: Kind = 'persist',
+): number {
   if (world.isLocal(client)) return 0
-  return oneOf(random, [0, 1, 1, 2, 2, 2])
+  if (!world.hasRelays) return oneOf(random, [0, 1, 1, 2, 2, 2])
+  return kind === 'persist' ? oneOf(random, [0, 1, 1]) : 0
 }
 
 function plain(
@@ -173,7 +183,7 @@ function plain(
   random: Random,
 ): Operation {
   const slot = random.below(world.shape.slots)
-  const region = regionFor(world, client, random)
+  const region = regionFor(world, client, random, kind)
   const { register } = judgeOf(site, { region }).records[slot]!
   const length = kind === 'read' ? world.shape.capacity : 0
   return operationOf({
@@ -205,6 +215,7 @@ function recordOf(
   const version = register.begin(world.uids, length, client.id, id, world.tick)
   const wait = 1 + random.below(world.copies)
   version.wait = wait
+  if (world.care !== null && region > 0) version.names = world.care.names[client.card]!
   const begun = world.tick
   return operationOf({ kind, register, version, region, slot, length, id, wait, begun })
 }
@@ -305,7 +316,7 @@ function cutPower(world: SimulatedWorld, random: Random): void {
     const bytes = random.chance(0.4) ? 0 : 8 * (1 + random.below(24))
     card.machine!.armCut(random.below(60), bytes)
   } else if (style < 9) card.machine!.armCutInGroup(random.fork())
-  if (style < 9) work(world, site.clients, random)
+  if (style < 9) work(world, world.hasRelays ? world.clients : site.clients, random)
   if (card.isOn && (style === 9 || adrFail || random.chance(0.5))) card.cutNow()
   if (world.shape.media && !card.isOn && random.chance(0.3)) poisonRecord(world, site, random)
 }
@@ -320,6 +331,7 @@ function loseEnergy(world: SimulatedWorld, site: Site): void {
 
 function pass(world: SimulatedWorld, random: Random): void {
   const passedUs = oneOf(random, PASSES_US)
+  if (world.hasRelays && passedUs > SLICE_US) slices(world, passedUs)
   world.nowUs += passedUs
   world.ticks()
   for (const site of world.sites) {
@@ -516,6 +528,8 @@ export async function settle(world: SimulatedWorld): Promise<void> {
   const random = new Random(world.tick)
   for (const site of world.sites) {
     heal(world, site, random)
+    // A relay finds its way back by itself, too.
+    if (world.hasRelays && site.card.isOn && random.chance(0.5)) continue
     // A cut that waits for its command waits forever.
     if (site.card.isOn) {
       world.aim(site, random, false)
@@ -524,6 +538,10 @@ export async function settle(world: SimulatedWorld): Promise<void> {
     await world.restart(site, random, 0)
   }
   if (world.isOver) return
+  if (world.care !== null) {
+    await settleRelays(world, world.care, random)
+    return
+  }
   for (let round = 0; round < ROUNDS && world.violation === null; round++) {
     // What waits for the host's caches to be used one way or the other: both have their time.
     if (round % WAY_ROUNDS === 0) {
@@ -537,8 +555,5 @@ export async function settle(world: SimulatedWorld): Promise<void> {
     for (const site of world.sites) if (site.own !== null) await finishHost(world, site)
     return
   }
-  for (const client of world.clients) {
-    if (client.isIdle && client.state === UP) continue
-    world.blame(`client ${client.index} did not come to an end, with ${client.underWay} under way`)
-  }
+  world.blameUnfinished()
 }

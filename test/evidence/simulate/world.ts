@@ -23,10 +23,12 @@ import {
   distance,
   type Ending,
   isInStatus,
+  isRelayed,
   queuePairIn,
   RECORDS,
   receiptOf,
   type Surroundings,
+  UP,
 } from './client.ts'
 import { Attacker } from './closed/attacker.ts'
 import { cardKey, keysOfHost, OPERATOR_KEYS } from './closed/identities.ts'
@@ -58,6 +60,9 @@ import { Lane, Network } from './network.ts'
 import type { Kind, Operation } from './operation.ts'
 import { BYPASS, OwnHost, type Party, THROUGH } from './own-host.ts'
 import { choiceOf, type Phase, phaseOf } from './power.ts'
+import { Care } from './relays/care.ts'
+import { Lines } from './relays/lines.ts'
+import { ALL_CARDS, cardOf } from './relays/links.ts'
 import { bootRenewed } from './renewed.ts'
 import { KEPT_BYTES, type Shape, type World } from './shape.ts'
 
@@ -143,14 +148,16 @@ export interface Site {
   /** The host behind the card, and the judges of the regions in its memory. */
   readonly own: OwnHost | null
   readonly hosted: HostedJudge[]
+  /** Judges of the regions of records that are not the card's: of its host, or of a relay. */
+  readonly others: Judge[]
   /** Who went last, and how what had gone came back; null when that was judged. */
   went: Party | null
   back: string
 }
 
 /** The judge of the records of that region. */
-export function judgeOf({ judge, hosted }: Site, { region }: Pick<Operation, 'region'>): Judge {
-  return region === 0 ? judge : hosted[region - 1]!
+export function judgeOf(site: Site, { region }: Pick<Operation, 'region'>): Judge {
+  return region === 0 ? site.judge : site.others[region - 1]!
 }
 
 /** Regions in the memory of the own host, by placement. */
@@ -193,6 +200,8 @@ export class SimulatedWorld implements Surroundings {
   private readonly boot: Boot
   private readonly trace: boolean
   private readonly attacker: Attacker | null
+  /** The relays between the cards; null where there are none. */
+  readonly care: Care | null
 
   constructor(shape: Shape, seed: number, options: PlayOptions) {
     this.shape = shape
@@ -201,7 +210,12 @@ export class SimulatedWorld implements Surroundings {
     this.endings = new Random(seed ^ 0x656e6473)
     this.network = new Network(new Random(seed ^ 0x6e657477))
     this.network.faultsIn65536 = shape.network
-    this.attacker = shape.attacked ? new Attacker(new Random(seed ^ 0x6a6f6c6c)) : null
+    const { attacked, relays = false } = shape
+    this.attacker = attacked ? new Attacker(new Random(seed ^ 0x6a6f6c6c), relays) : null
+    const lines = Array.from({ length: shape.cards }, (_, card) => {
+      return new Lines(card, (card + shape.cards - 1) % shape.cards)
+    })
+    this.care = relays ? new Care(this, lines) : null
     this.network.intruder = this.attacker
     this.chance = new Random(seed ^ 0x686f7374)
     this.boot = options.boot ?? ((machineFor) => bootRenewed(machineFor()))
@@ -221,14 +235,30 @@ export class SimulatedWorld implements Surroundings {
     return this.shape.hosted
   }
 
+  get hasRelays(): boolean {
+    return this.care !== null
+  }
+
+  get isAttacked(): boolean {
+    return this.attacker !== null
+  }
+
+  /** The cards have peers, and everybody comes in a session. */
+  private get isClosed(): boolean {
+    return this.isAttacked || this.hasRelays
+  }
+
   /** Does it ask for records of the card alone? */
-  isLocal({ index }: Client): boolean {
+  isLocal({ index, relayKey }: Client): boolean {
+    if (this.hasRelays) return relayKey === null
     return !this.isHosted || index % this.shape.clients === 0
   }
 
   regionsOf(client: Client): readonly string[] {
     if (this.hasBytes) return [RECORDS, BYTES]
-    return this.isLocal(client) ? [RECORDS] : [RECORDS, ...PLACED.map(({ name }) => name)]
+    return !this.isHosted || this.isLocal(client)
+      ? [RECORDS]
+      : [RECORDS, ...PLACED.map(({ name }) => name)]
   }
 
   get mtu(): number {
@@ -248,6 +278,8 @@ export class SimulatedWorld implements Surroundings {
         for (let i = 0; i < shape.clients; i++) this.addClient(site, host)
       }
     }
+    if (this.care === null) return
+    for (const site of this.sites) site.others.push(this.care.next(site).judge)
   }
 
   private async addCard(index: number, random: Random): Promise<void> {
@@ -263,8 +295,9 @@ export class SimulatedWorld implements Surroundings {
       struck: () => this.struck(this.sites[index]!),
       watch: this.trace ? { trace: (traced) => this.mixBytes(traced) } : undefined,
       far: own,
-      operator: shape.attacked ? this.endOf(OPERATOR_KEYS, index) : null,
+      operator: this.isClosed ? this.endOf(OPERATOR_KEYS, index) : null,
       overheard: (frame) => this.attacker?.overhear(card.inbox, frame),
+      peers: this.care?.lines[index] ?? null,
     })
     const path = new Path(0, index)
     const booted = card.powerOn(random, () => {})
@@ -298,7 +331,7 @@ export class SimulatedWorld implements Surroundings {
     this.sites.push({
       ...{ card, judge, clients: [], path, isClosed: false, saveFailed: false },
       ...{ cutName: '', cutPhase: 'nothing', starting: false, isJudged: true, isForgiven: false },
-      ...{ connections: new Map(), own, hosted, went: null, back: '' },
+      ...{ connections: new Map(), own, hosted, others: [...hosted], went: null, back: '' },
     })
   }
 
@@ -344,7 +377,7 @@ export class SimulatedWorld implements Surroundings {
 
   private addClient(site: Site, host: number): void {
     const { index } = site.card
-    const end = this.shape.attacked ? this.endOf(keysOfHost(host), index) : null
+    const end = this.isClosed ? this.endOf(keysOfHost(host), index) : null
     const client = new Client(this, this.clients.length, host, index, this.nextHostId(), end)
     this.clients.push(client)
     site.clients.push(client)
@@ -380,7 +413,8 @@ export class SimulatedWorld implements Surroundings {
   private tellPosted(client: Client, operation: Operation): void {
     const { kind, id, slot, tries, version, region } = operation
     const { connection, index } = client
-    const which = region === 0 ? `record ${slot}` : `record ${slot} ${PLACED[region - 1]!.name}`
+    const where = this.hasRelays ? 'by a relay' : PLACED[region - 1]?.name
+    const which = region === 0 ? `record ${slot}` : `record ${slot} ${where}`
     const of = kind === 'read' ? ` of ${which}` : ''
     const what = version === null ? of : ` version ${version.uid} of ${which}, operation ${id}`
     const again = tries > 1 ? `, for the ${tries}th time` : ''
@@ -401,7 +435,7 @@ export class SimulatedWorld implements Surroundings {
     this.mix(get32(frame, frame.length - 4))
     this.tell?.(`    ${this.tick} card ${card.index}: ${told(frame)}`)
     const site = this.sites[card.index]
-    if (site === undefined) return
+    if (site === undefined || this.goesToCard(card, frame)) return
     this.judgeSession(site, peer, frame)
     this.judgeNumber(site, peer, frame)
     if (isAnswer(opcode)) this.judgeTaken(site, peer, frame)
@@ -410,10 +444,31 @@ export class SimulatedWorld implements Surroundings {
       this.judgeRefusal(site, peer, get24(frame, 51))
     }
     const index = opcode === DATAGRAM ? peer - CALLER : peer & 0xff
-    const made = opcode === DATAGRAM && this.attacker === null ? queuePairIn(frame) : 0
+    const made = opcode === DATAGRAM && !this.isClosed ? queuePairIn(frame) : 0
     if (made !== 0) this.network.noteQueuePair(frame[TO_HOST]!, made)
     const lane = this.lanes[index]
     if (lane !== undefined) this.network.send(lane, frame, this.nowUs)
+  }
+
+  /** Is it to another card, or to all of them? Then it goes there. */
+  private goesToCard({ index }: Card, frame: Uint8Array): boolean {
+    const { care, sites } = this
+    if (care === null) return false
+    const to = cardOf(frame)
+    if (to === ALL_CARDS) {
+      for (const { card } of sites) if (card.index !== index) this.carry(index, card, frame)
+      return true
+    }
+    const site = sites[to]
+    if (site === undefined) return false
+    const wrong = care.judge(index, to, frame)
+    if (wrong !== null) this.blame(wrong)
+    this.carry(index, site.card, frame)
+    return true
+  }
+
+  private carry(from: number, { index, isOn, inbox }: Card, frame: Uint8Array): void {
+    if (isOn && !this.care!.isCut(from, index)) this.network.send(inbox, frame, this.nowUs)
   }
 
   mix(word: number): void {
@@ -429,7 +484,7 @@ export class SimulatedWorld implements Surroundings {
    * sent, however often the frame that made it comes.
    */
   private judgeSession(site: Site, peer: number, frame: Uint8Array): void {
-    if (this.attacker === null) return
+    if (!this.isClosed) return
     if (frame[42] === DATAGRAM) {
       for (const end of [site.card.operator, ...site.clients.map((client) => client.end)]) {
         const wrong = end?.sees(frame) ?? null
@@ -584,7 +639,7 @@ export class SimulatedWorld implements Surroundings {
       if (operation.kind !== 'read') continue
       if (distance(psn, first) < 0 || distance(psn, last) > 0) continue
       // A host that is away, or whose memory nobody has shown, delivers nothing.
-      const placed = PLACED[operation.region - 1]
+      const placed = this.isHosted ? PLACED[operation.region - 1] : undefined
       if (placed !== undefined && !site.own!.isWellFor(placed.placement)) continue
       judgeOf(site, operation).judgeLoss(operation.slot)
     }
@@ -608,8 +663,10 @@ export class SimulatedWorld implements Surroundings {
   }
 
   /** A card that is on and well answers on a connection that it made, if all frames get through. */
-  gaveUp({ client, peer, psn }: Connection): void {
+  gaveUp({ client, peer, psn, requests }: Connection): void {
     const { network, sites } = this
+    // What another card has to take first may have to wait.
+    if (requests.some(({ operation }) => isRelayed(operation))) return
     const { connections, card, isClosed, saveFailed } = sites[client.card]!
     if (!network.quiet && network.faultsIn65536 > 0) return
     if (!connections.has(peer) || !card.isOn || !card.part.armed || isClosed || saveFailed) return
@@ -626,6 +683,7 @@ export class SimulatedWorld implements Surroundings {
     for (let round = 0; round < rounds; round++) {
       this.network.arrive(this.nowUs)
       for (const site of this.sites) this.serve(site, most)
+      if (this.hasRelays) for (const site of this.sites) this.wake(site)
       for (const { own } of this.sites) own?.turn()
       this.deliver()
       this.nowUs += 7
@@ -640,6 +698,11 @@ export class SimulatedWorld implements Surroundings {
     }
     // Nobody is there.
     if (!card.isOn) card.inbox.frames = []
+  }
+
+  /** What the firmware waits for may be due. */
+  private wake(site: Site): void {
+    if (site.card.dueUs <= this.nowUs) this.idle(site)
   }
 
   private deliver(): void {
@@ -663,6 +726,15 @@ export class SimulatedWorld implements Surroundings {
     for (const client of this.clients) {
       if (client.state === DOWN) client.connect()
       else client.tick()
+    }
+    for (const site of this.sites) this.care?.tend(site)
+  }
+
+  /** It is the end, and not everybody has come to one. */
+  blameUnfinished(): void {
+    for (const { index, isIdle, state, underWay } of this.clients) {
+      if (isIdle && state === UP) continue
+      this.blame(`client ${index} did not come to an end, with ${underWay} under way`)
     }
   }
 
@@ -696,6 +768,7 @@ export class SimulatedWorld implements Surroundings {
     const { card, judge } = site
     let left = nested
     site.connections.clear()
+    this.care?.restarted(site)
     for (;;) {
       site.starting = true
       const booted = card.powerOn(random, (machine) => {
@@ -726,7 +799,7 @@ export class SimulatedWorld implements Surroundings {
   /** What the part says of itself behind a start, and what lies on it. */
   judgeStart(site: Site, { state, fault, linesRead, scanned, access }: Status): void {
     const { card, judge } = site
-    if (access !== (this.attacker === null ? OPEN_ACCESS : PEERS_ACCESS)) {
+    if (access !== (this.isClosed ? PEERS_ACCESS : OPEN_ACCESS)) {
       this.blame('a card says that it is open and is not, or the other way')
     }
     if (state !== SERVING) {

@@ -4,12 +4,12 @@
  */
 
 import { playSeed } from '../../simulate/play.ts'
-import { WORLDS } from '../../simulate/shape.ts'
+import { ALL_WORLDS } from '../../simulate/shape.ts'
 import type { Play } from '../killer.ts'
 
 export const play: Play = async (argument) => {
   const [name, seeds, more] = argument.split(' ')
-  const world = WORLDS.find((one) => one === name)
+  const world = ALL_WORLDS.find((one) => one === name)
   if (world === undefined) throw new Error(`no world is called ${name}`)
   const [first, last = first] = seeds!.split('-').map(Number)
   for (let seed = first!; seed <= last!; seed++) {

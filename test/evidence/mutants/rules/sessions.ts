@@ -1,6 +1,6 @@
 /** Cards with peers: sessions, rights, tags, and peers that change (R1-S13 to R1-S16). */
 
-import { attacked, directed, type Mutant } from '../mutant.ts'
+import { attacked, directed, type Mutant, simulate } from '../mutant.ts'
 
 const ACCESS = 'firmware/manage/access.ts'
 const CONTROL = 'firmware/manage/control.ts'
@@ -13,6 +13,7 @@ const PUBLISH = 'firmware/connect/publish.ts'
 const GRANTS = 'firmware/session/grants.ts'
 const LOCATE = 'firmware/engine/locate.ts'
 const INITIATE = 'firmware/connect/initiate.ts'
+const RELAY = 'firmware/placement/relay.ts'
 
 const CALLS: readonly Mutant[] = [
   {
@@ -370,7 +371,63 @@ const RELAYED: readonly Mutant[] = [
   },
 ]
 
+/** What worlds whose cards relay to each other notice by themselves. */
+const RELAYED_AT_LARGE: readonly Mutant[] = [
+  {
+    id: 'relay-acknowledges-early',
+    rule: 'X-1: a relay calls durable what the other card has called so, and nothing before',
+    file: RELAY,
+    find: '  passenger.done = false\n',
+    replace:
+      '  passenger.done = true\n' +
+      '  passenger.status = 0\n' +
+      '  passenger.copies = packCopies(2, 0)\n' +
+      '  state.relays.arrived += 1\n',
+    killer: simulate('relays 1-2'),
+  },
+  {
+    id: 'relay-unanswered-is-durable',
+    rule: 'X-1: of a record that the other card has not answered nobody knows what became of it',
+    file: RELAY,
+    find: 'answered ? request.refusal : UNKNOWN',
+    replace: 'answered ? request.refusal : 0',
+    killer: simulate('relays 1-4'),
+  },
+  {
+    id: 'relay-batch-unanswered-is-durable',
+    rule: 'X-1: nor of the records of a batch',
+    file: 'firmware/placement/relay-batch.ts',
+    find: '      batch.linkLost = true\n',
+    replace: '      noteHandedEnd(batch, index, 2, PASS)\n',
+    killer: simulate('relays 1-4'),
+  },
+  {
+    id: 'relay-hears-untagged',
+    rule: 'R1-S15: a relay hears nothing but what has the tag of the other card',
+    file: 'firmware/core.ts',
+    find: 'if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG',
+    replace: 'if (qp.peer >= 0 && (flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG',
+    killer: attacked('relays 1-4'),
+  },
+  {
+    id: 'relayed-by-another-name',
+    rule: 'D-6: a client has the same id over there at every start of the card that relays',
+    file: INITIATE,
+    find: 'own, target.clientHigh, target.clientLow)',
+    replace: 'own, target.clientHigh, target.clientLow + state.incarnation)',
+    killer: simulate('relays 1-4'),
+  },
+  {
+    id: 'relay-outlives-its-line',
+    rule: 'R1-S13: a card that is removed from the peers of another has no queue pair there',
+    file: CHANGES,
+    find: 'if (qp !== null && qp.peer === place) closePair(state, qp)',
+    replace: 'if (qp !== null && qp.peer === -place) closePair(state, qp)',
+    killer: simulate('relays 1-8'),
+  },
+]
+
 export const SESSION_RULES: readonly Mutant[] = [
   ...[...CALLS, ...FLOODS, ...DATA, ...ATTACKED],
-  ...[...CHANGING, ...STOCK, ...RELAYED],
+  ...[...CHANGING, ...STOCK, ...RELAYED, ...RELAYED_AT_LARGE],
 ]

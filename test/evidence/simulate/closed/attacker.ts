@@ -39,6 +39,9 @@ const TO_CARD: readonly Attack[] = [...BOTH, 'strip', 'ahead', 'retag', 'call', 
 const TO_HOST: readonly Attack[] = [...BOTH, 'strip', 'ahead', 'retag', 'promise', 'flood']
 const CALLS: readonly Attack[] = [...BOTH, 'call', 'knock', 'flood']
 const ANSWERS: readonly Attack[] = [...BOTH, 'refuse', 'welcome', 'flood']
+/** Of what one card says to another: he meets both directions at a card. The last one is many. */
+const TO_OTHER: readonly Attack[] = [...BOTH, 'strip', 'ahead', 'retag', 'promise', ...TO_CARD]
+const CALLS_OF_CARDS: readonly Attack[] = [...BOTH, 'refuse', 'welcome', ...CALLS]
 
 /** He meets one frame in so many. */
 const SHARE = 6
@@ -50,6 +53,10 @@ const FLOOD = 24
 const SILENT_SHARE = 8
 const SWALLOWED = 40
 
+/** Third byte of the address that a frame is from: 0 of cards, 1 of hosts. */
+const FROM_CARDS_AT = 28
+const ETHERTYPE_AT = 12
+const IPV4 = 0x0800
 /** Where things stand in what follows UDP. */
 const BTH_AT = 42
 const ICRC_BYTES = 4
@@ -87,6 +94,15 @@ const WORTH: readonly (readonly [number, number])[] = [
   [1, 0x30], // REPORT
 ]
 
+/** Others, where cards relay to each other. */
+const WORTH_RELAYS: readonly (readonly [number, number])[] = [
+  ...WORTH,
+  [2, 0x41], // ATTACH
+  [2, 0x42], // DETACH
+  [2, 0x82], // ADD_PEER
+  [2, 0x83], // REMOVE_PEER
+]
+
 /** What he has of a lane. */
 interface Seen {
   readonly last: Uint8Array[]
@@ -119,9 +135,11 @@ export class Attacker implements Intruder {
   /** Packets that are still swallowed, of each queue pair of a card. */
   private readonly swallowed: Map<number, number> = new Map()
   private random: Random
+  private readonly worth: readonly (readonly [number, number])[]
 
-  constructor(random: Random) {
+  constructor(random: Random, relays: boolean) {
     this.random = random
+    this.worth = relays ? WORTH_RELAYS : WORTH
     this.counts = Object.fromEntries(ATTACKS.map((name) => [name, 0])) as Record<Attack, number>
   }
 
@@ -131,6 +149,11 @@ export class Attacker implements Intruder {
 
   meet(to: Lane, frame: Uint8Array): void {
     const { random } = this
+    // Who looks for an address finds it.
+    if (get16(frame, ETHERTYPE_AT) !== IPV4) {
+      to.frames.push(frame)
+      return
+    }
     this.overhear(to, frame)
     if (this.swallows(to, frame)) return
     if (random.below(SHARE) !== 0 || frame.length < BTH_AT + BTH_BYTES + ICRC_BYTES) {
@@ -185,6 +208,9 @@ export class Attacker implements Intruder {
   }
 
   private kindsFor(to: Lane, frame: Uint8Array): readonly Attack[] {
+    if (to.takesDamaged && isFromCard(frame)) {
+      return frame[BTH_AT] === DATAGRAM ? CALLS_OF_CARDS : TO_OTHER
+    }
     if (frame[BTH_AT] === DATAGRAM) return to.takesDamaged ? CALLS : ANSWERS
     return to.takesDamaged ? TO_CARD : TO_HOST
   }
@@ -269,7 +295,9 @@ export class Attacker implements Intruder {
   }
 
   private reflected(to: Lane, frame: Uint8Array): Uint8Array {
-    const others = [...this.seen.keys()].filter((lane) => lane.takesDamaged !== to.takesDamaged)
+    const isOther = (lane: Lane): boolean =>
+      isFromCard(frame) && to.takesDamaged ? lane !== to : lane.takesDamaged !== to.takesDamaged
+    const others = [...this.seen.keys()].filter(isOther)
     if (others.length === 0) return this.changed(frame)
     const other = this.kept(others[this.random.below(others.length)]!)
     if (other === null) return this.changed(frame)
@@ -291,7 +319,7 @@ export class Attacker implements Intruder {
     const model = this.kept(to, isDatagram)
     if (model === null) return this.changed(frame)
     const body = bodyOf(model)
-    const [method, attribute] = WORTH[random.below(WORTH.length)]!
+    const [method, attribute] = this.worth[random.below(this.worth.length)]!
     body[METHOD] = method
     put16(body, ATTRIBUTE, attribute)
     body[VERSION] = random.chance(0.8) ? 1 : 2
@@ -347,6 +375,10 @@ export class Attacker implements Intruder {
     this.random.fill(body, BODY, HANDSHAKE_BYTES)
     return framed(frame, body)
   }
+}
+
+function isFromCard(frame: Uint8Array): boolean {
+  return frame[FROM_CARDS_AT] === 0
 }
 
 function isDatagram(frame: Uint8Array): boolean {

@@ -9,7 +9,7 @@ import type { KeyPair } from '../../../../firmware/session/noise.ts'
 import { clientTag } from '../../../../firmware/session/sealed.ts'
 import { keyPair, peer } from '../../../support/sessions/peers.ts'
 
-const CARDS_MOST = 2
+export const CARDS_MOST = 3
 const HOSTS_MOST = 3
 /** Every region that a world may have. */
 const REGIONS = ['records', 'bytes', 'bypass', 'through']
@@ -28,13 +28,25 @@ export function clientHighOf(host: number): number {
   return clientTag(primitives, keysOfHost(host).public)
 }
 
-export function cardKey(card: number): Uint8Array {
-  return CARD_KEYS[card]!.public
+export function cardKeys(card: number): KeyPair {
+  return CARD_KEYS[card]!
 }
 
+export function cardKey(card: number): Uint8Array {
+  return cardKeys(card).public
+}
+
+const OPERATOR: Peer = peer('operator', OPERATOR_KEYS, { admin: true })
+
 const PEERS: readonly Peer[] = [
-  peer('operator', OPERATOR_KEYS, { admin: true }),
+  OPERATOR,
   ...HOST_KEYS.map((keys, i) => peer(`host ${i + 1}`, keys, { write: REGIONS })),
+]
+
+/** The operator, and the hosts with a right to every region. */
+export const PEERS_EVERYWHERE: readonly Peer[] = [
+  OPERATOR,
+  ...HOST_KEYS.map((keys, i) => peer(`host-${i + 1}`, keys, { write: ['*'] })),
 ]
 
 const IDENTITIES: readonly Identity[] = CARD_KEYS.map(({ secret }) => ({

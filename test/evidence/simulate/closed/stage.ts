@@ -6,24 +6,26 @@
  */
 
 import { addTally, NOTHING, type Shard, type Size, type Stage, type Tally } from '../../stage.ts'
-import { playScript } from '../play.ts'
+import { playScript, stepsOf } from '../play.ts'
 import type { Regression } from '../regressions.ts'
-import { attackedScript, scriptOf } from '../shape.ts'
+import { attackedScript, RELAYS, scriptOf } from '../shape.ts'
 import { describe, type PlayOne, playSeeds, SIMULATE, tallyOf } from '../stage.ts'
 import { ATTACKS } from './attacker.ts'
 
 interface Plan {
   readonly shards: number
   readonly seedsEach: number
+  /** Seeds of worlds with relays, beside those. */
+  readonly relaysEach: number
   /** Steps of each script. */
   readonly steps: number
 }
 
 /** Every shard has seeds of every world. */
 const PLANS: Readonly<Record<Size, Plan>> = {
-  cut: { shards: 1, seedsEach: 10, steps: 50 },
-  ci: { shards: 20, seedsEach: 10, steps: 240 },
-  nightly: { shards: 1_800, seedsEach: 10, steps: 240 },
+  cut: { shards: 1, seedsEach: 10, relaysEach: 1, steps: 50 },
+  ci: { shards: 20, seedsEach: 10, relaysEach: 4, steps: 240 },
+  nightly: { shards: 1_800, seedsEach: 10, relaysEach: 4, steps: 240 },
 }
 
 /** Seconds of CPU that a step takes, about: nearly all of it for the curves of handshakes. */
@@ -31,7 +33,8 @@ const STEP_SECONDS = 0.01
 
 async function playOne(steps: number, ...of: Parameters<PlayOne>): Promise<Tally> {
   const [shard, seed, world, isTold] = of
-  const script = attackedScript(scriptOf(seed, steps, world))
+  const length = world === RELAYS ? Math.min(steps, stepsOf(world)) : steps
+  const script = attackedScript(scriptOf(seed, length, world))
   const played = await playScript(script, seed)
   const [violation] = played.violations
   const described =
@@ -85,12 +88,12 @@ export const ATTACK: Stage = {
     ],
   },
   shards: (size, seed) => {
-    const { shards, seedsEach, steps } = PLANS[size]
+    const { shards, seedsEach, relaysEach, steps } = PLANS[size]
     return Array.from({ length: shards }, (_, place) => ({
       name: `seeds-${place}`,
       seed,
-      seconds: seedsEach * steps * STEP_SECONDS,
-      options: { place, seeds: seedsEach, steps },
+      seconds: (seedsEach * steps + relaysEach * stepsOf(RELAYS)) * STEP_SECONDS,
+      options: { place, seeds: seedsEach, relays: relaysEach, steps },
     }))
   },
   play,
