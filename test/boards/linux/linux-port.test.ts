@@ -24,10 +24,21 @@ import * as hal from '../../../firmware/board/hal.ts'
 import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
 import { PcieDevice } from '../../../host-driver/card/device.ts'
 import { openFilePort } from '../../../host-driver/card/file-port.ts'
-import { connect, PerdureError, probePlacement, type Region } from '../../../host-driver/index.ts'
+import {
+  type ConnectOptions,
+  connect,
+  type Dpu,
+  PerdureError,
+  probePlacement,
+  type Region,
+} from '../../../host-driver/index.ts'
+import { identityFiles } from '../../support/board/board.ts'
+import { failure } from '../../support/driver/failures.ts'
 import { FileCpu } from '../../support/native/file-cpu.ts'
 import { noService, ServiceFolder } from '../../support/native/service.ts'
 import { type Child, until, Workshop } from '../../support/queues/pcie-file.ts'
+import { PATIENT } from '../../support/run/patience.ts'
+import { IDENTITY, NOBODY, WRITER } from '../../support/sessions/peers.ts'
 
 const because = noService === null ? '' : `: ${noService}`
 const SEED = Number(process.env.SEED ?? 20261121)
@@ -81,6 +92,33 @@ describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
     await service.serve(keys)
     const next = await workshop.start('host', port)
     await untilLink(next, 1)
+  })
+
+  test('R1-S14: the host behind a card with peers needs no key, and nobody else is it', async () => {
+    const service = folder()
+    const port = workshop.newPath()
+    const files = identityFiles(service.path, IDENTITY)
+    const { address, runtime } = await service.serve({ ...files, port, 'port-bytes': '2M' })
+    const come = async (target: string, options: ConnectOptions = {}): Promise<Dpu> => {
+      const dpu = await connect(target, { ...PATIENT, warn: () => {}, ...options })
+      closers.push(() => dpu.close())
+      return dpu
+    }
+    const host = await come(`pcie:${port}`)
+    await host.format()
+    const region = await host.provision({ name: 'records', slots: 4, capacity: 512 })
+    const [own, theirs] = [1, 2].map((byte) => new Uint8Array(512).fill(byte))
+    expect((await region.persist(1, own!).persisted).copies).toBe(2)
+    expect((await host.peers()).map(({ name }) => name)).toEqual(['admin', 'writer', 'reader'])
+    const stranger = come(address.replace(/[0-9a-f]{64}@/, ''))
+    expect(await failure(stranger)).toMatchObject({ fault: 'NO_SESSION' })
+    const unknown = come(address, { key: NOBODY.secret })
+    expect(await failure(unknown)).toMatchObject({ fault: 'PEER_UNKNOWN' })
+    const writer = await (await come(address, { key: WRITER.secret })).openRegion('records')
+    expect((await writer.read(1)).data).toEqual(own)
+    await writer.persist(2, theirs!).persisted
+    expect((await region.read(2)).data).toEqual(theirs)
+    expect(await runtime.end('SIGTERM')).toBe(0)
   })
 
   test('a host that is killed is noticed, and so is a card that stops', async () => {

@@ -5,6 +5,7 @@
 
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import type { Identity } from '../../../firmware/board/hal.ts'
 import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import {
   AH_IPV4,
@@ -25,10 +26,10 @@ import { elementOf, putU64, QueueHost } from './queue-host.ts'
 export class CardHost extends QueueHost {
   declare readonly card: TestCard
 
-  /** `last` is the last byte of the card's addresses, 10.0.0.last. */
-  constructor(ramBytes: number = 1 << 20, last = 2) {
-    const station = stationOf(last)
-    super(new TestCard(1 << 18, { facts: station, ram: new HostRam(ramBytes) }))
+  /** `last` is the last byte of the card's addresses, 10.0.0.last; with an identity it has peers. */
+  constructor(ramBytes: number = 1 << 20, last = 2, identity?: Identity) {
+    const facts = { ...stationOf(last), ...(identity && { identity }) }
+    super(new TestCard(1 << 18, { facts, ram: new HostRam(ramBytes) }))
   }
 }
 
