@@ -128,7 +128,7 @@ const MIXES: Readonly<Record<World, readonly number[]>> = {
   wraps: [40, 4, 24, 6, 8, 4, 3, 3, 3, 2, 2, 4, 1, 1],
   full: [50, 4, 26, 4, 10, 0, 0, 0, 0, 0, 0, 4, 0, 1],
   hosted: [50, 4, 30, 4, 5, 0, 0, 0, 0, 0, 0, 6, 1, 1],
-  relays: [50, 4, 20, 2, 12, 0, 0, 0, 0, 0, 0, 2, 1, 1],
+  relays: [50, 4, 20, 2, 20, 0, 0, 0, 0, 0, 0, 2, 1, 1],
 }
 
 /** What there is more of than there is room for. */

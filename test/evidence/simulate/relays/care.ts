@@ -84,14 +84,18 @@ export class Care {
   /** What is wrong with a frame that card `from` sends to card `to`, or null. */
   judge(from: number, to: number, frame: Uint8Array): string | null {
     const { links, closed } = this
-    if (closed.has(from) && to === this.before(from) && links.isBelieved(frame)) {
+    if (closed.has(from) && to === this.indexBefore(from) && links.isBelieved(frame)) {
       return `card ${from} answers card ${to}, whose line it has no more`
     }
     return links.judge(from, to, frame)
   }
 
-  /** The card that relays to that one. */
-  private before(card: number): number {
+  /** The card that relays to this one. */
+  before({ card }: Pick<Site, 'card'>): Site {
+    return this.world.sites[this.indexBefore(card.index)]!
+  }
+
+  private indexBefore(card: number): number {
     return (card + this.lines.length - 1) % this.lines.length
   }
 
@@ -165,7 +169,7 @@ export class Care {
     const { card, path } = site
     const own = lines[card.index]!
     if (own.isIn === comes || !card.isOn) return
-    const relaying = this.before(card.index)
+    const relaying = this.indexBefore(card.index)
     if (comes) this.closed.delete(card.index)
     for (const client of world.sites[relaying]!.clients) this.relayOf(client).mayBeRefused = true
     world.tick += 1

@@ -21,7 +21,12 @@ import {
 
 const ETHERTYPE_AT = 12
 const IPV4 = 0x0800
+const ARP = 0x0806
 const TO_AT = 30
+/** The address of the first card, 10.0.0.2. */
+const CARDS_FROM = 0x0a000002
+/** What a frame goes to that is for every card but its own. */
+export const ALL_CARDS = -2
 const CALL_AT = 62
 const METHOD_AT = CALL_AT + 3
 const TRANSACTION_AT = CALL_AT + 8
@@ -91,14 +96,9 @@ function isLongEnough(frame: Uint8Array): boolean {
   }
 }
 
-/** The number of the card that the frame goes to; -1 if that is none, -2 for all but its own. */
+/** The number of the card that the frame goes to; -1 if that is none, or ALL_CARDS. */
 export function cardOf(frame: Uint8Array): number {
   if (get16(frame, ETHERTYPE_AT) === ARP) return ALL_CARDS
   const to = get32(frame, TO_AT) - CARDS_FROM
   return to >= 0 && to < 256 ? to : -1
 }
-
-const ARP = 0x0806
-export const ALL_CARDS = -2
-/** 10.0.0.2. */
-const CARDS_FROM = 0x0a000002

@@ -32,6 +32,11 @@ export const SLICE_US = 250_000
 const DEAD_US = 20_000_000
 /** An hour and more: sessions are replaced. Two hours and more: they are over. */
 const AGES_US = [3_700_000_000, 7_300_000_000] as const
+/**
+ * Rounds in which a record goes on to the other card, and its answer comes back: a client that looks
+ * at the clock before that asks for what it has just sent.
+ */
+const RELAYED_ROUNDS = 6
 /** In the end: rounds as long as those of other worlds, and as slices. */
 const ROUNDS = 80
 const SLICES = 240
@@ -42,7 +47,7 @@ export function slices(world: SimulatedWorld, us: number): void {
     world.nowUs += Math.min(left, SLICE_US)
     for (const site of world.sites) world.idle(site)
     world.ticks()
-    world.exchange(2, 32)
+    world.exchange(RELAYED_ROUNDS, 32)
   }
 }
 
@@ -55,16 +60,18 @@ export function relayStep(
   const site = world.sites[random.below(world.sites.length)]!
   work(world, world.clients, random)
   if (random.chance(0.3)) care.cut = null
-  happen(world, care, site, random)
+  happen(world, care, site, random, work)
   work(world, world.clients, random)
   for (const one of world.sites) if (random.chance(0.5)) care.changeLine(one, true)
   if (random.chance(0.4)) slices(world, random.chance(0.5) ? 1_000_000 : DEAD_US)
 }
 
-function happen(world: SimulatedWorld, care: Care, site: Site, random: Random): void {
+function happen(world: SimulatedWorld, care: Care, site: Site, random: Random, work: Work): void {
   switch (random.below(9)) {
     case 0:
       care.changeLine(site, false)
+      // What goes on is for nobody.
+      for (let i = 0; i < 3; i++) work(world, care.before(site).clients, random)
       break
     case 1:
       care.changeLine(site, false)
@@ -139,7 +146,7 @@ export async function settleRelays(
     if (round < ROUNDS) {
       world.nowUs += 1_100
       world.ticks()
-      world.exchange(3, 32)
+      world.exchange(RELAYED_ROUNDS, 32)
       for (const site of world.sites) world.idle(site)
     } else slices(world, SLICE_US)
     const isOver = world.clients.every(({ state, isIdle }) => state === UP && isIdle)
