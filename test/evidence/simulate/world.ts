@@ -201,7 +201,7 @@ export class SimulatedWorld implements Surroundings {
   private readonly trace: boolean
   private readonly attacker: Attacker | null
   /** The relays between the cards; null where there are none. */
-  readonly care: Care | null
+  readonly care: Care<Site> | null
 
   constructor(shape: Shape, seed: number, options: PlayOptions) {
     this.shape = shape

@@ -12,10 +12,10 @@
  */
 
 import { FAULTS } from '../../../../firmware/board/fault.ts'
+import type { Card } from '../card.ts'
 import { type Client, RECORDS } from '../client.ts'
 import { cardKey, cardKeys, clientHighOf } from '../closed/identities.ts'
-import { dpuIpv4, get32, put32 } from '../frames.ts'
-import type { SimulatedWorld, Site } from '../world.ts'
+import { dpuIpv4, get32, type Path, put32 } from '../frames.ts'
 import type { Lines } from './lines.ts'
 import { Links } from './links.ts'
 import { Names } from './names.ts'
@@ -39,33 +39,51 @@ const REGIONS_HERE_AT = 68
 const RIGHT_AT = 72
 const TO_WRITE = 2
 
+/** A card, and who is its client. */
+interface Tended {
+  readonly card: Card
+  readonly clients: readonly Client[]
+  readonly path: Path
+}
+
+/** The world that they are in. */
+interface Around<Site extends Tended> {
+  readonly sites: readonly Site[]
+  readonly clients: readonly Client[]
+  readonly isAttacked: boolean
+  readonly tell: ((line: string) => void) | null
+  tick: number
+  count(what: string): void
+  blame(what: string): void
+}
+
 /** What the operator knows of a client's relay. */
 interface Relay {
   /** The line was missing since it was there last: it may be refused, once more. */
   mayBeRefused: boolean
 }
 
-export class Care {
+export class Care<Site extends Tended> {
   readonly links: Links = new Links()
   /** Names that the clients of each card have at the next one. */
   readonly names: readonly Names[]
   readonly lines: readonly Lines[]
   /** A wire between two cards on which frames get lost, one way or both; null where none is. */
   cut: { readonly from: number; readonly to: number; readonly both: boolean } | null = null
-  private readonly world: SimulatedWorld
+  private readonly world: Around<Site>
   /** Cards that have said that whoever relays to them comes no more. */
   private readonly closed: Set<number> = new Set()
   private readonly relays: Map<Client, Relay> = new Map()
 
   /** `lines[card]` is who may come to that card. */
-  constructor(world: SimulatedWorld, lines: readonly Lines[]) {
+  constructor(world: Around<Site>, lines: readonly Lines[]) {
     this.world = world
     this.lines = lines
     this.names = lines.map((_, card) => new Names(cardKey(card)))
   }
 
   /** The card that this one relays to. */
-  next({ card }: Pick<Site, 'card'>): Site {
+  next({ card }: Pick<Tended, 'card'>): Site {
     return this.world.sites[(card.index + 1) % this.lines.length]!
   }
 
@@ -91,7 +109,7 @@ export class Care {
   }
 
   /** The card that relays to this one. */
-  before({ card }: Pick<Site, 'card'>): Site {
+  before({ card }: Pick<Tended, 'card'>): Site {
     return this.world.sites[this.indexBefore(card.index)]!
   }
 

@@ -53,7 +53,7 @@ export function slices(world: SimulatedWorld, us: number): void {
 
 export function relayStep(
   world: SimulatedWorld,
-  care: Care,
+  care: Care<Site>,
   random: Random,
   { work }: { readonly work: Work },
 ): void {
@@ -66,7 +66,13 @@ export function relayStep(
   if (random.chance(0.4)) slices(world, random.chance(0.5) ? 1_000_000 : DEAD_US)
 }
 
-function happen(world: SimulatedWorld, care: Care, site: Site, random: Random, work: Work): void {
+function happen(
+  world: SimulatedWorld,
+  care: Care<Site>,
+  site: Site,
+  random: Random,
+  work: Work,
+): void {
   switch (random.below(9)) {
     case 0:
       care.changeLine(site, false)
@@ -125,7 +131,7 @@ function cardAway(world: SimulatedWorld, site: Site, random: Random): void {
 }
 
 /** One way, or both. */
-function cutWire(world: SimulatedWorld, care: Care, site: Site, random: Random): void {
+function cutWire(world: SimulatedWorld, care: Care<Site>, site: Site, random: Random): void {
   world.count('wire cut')
   const [near, far] = [site.card.index, care.next(site).card.index]
   const [from, to] = random.chance(0.5) ? [near, far] : [far, near]
@@ -135,7 +141,7 @@ function cutWire(world: SimulatedWorld, care: Care, site: Site, random: Random):
 /** No fault any more: every relay is there again, and every operation ends. */
 export async function settleRelays(
   world: SimulatedWorld,
-  care: Care,
+  care: Care<Site>,
   random: Random,
 ): Promise<void> {
   care.cut = null
