@@ -7,15 +7,13 @@
  *   open card.
  * - What concerns a region asks for a right to it: to read it is to be told of it, to write it is
  *   to have it mended, or a lost record given up.
- * - A client that a peer names is one of its own, an admin's too: what is done in the name of
- *   another peer's client is taken for that client's (D-6).
  */
 
 import { type Fault, FORBIDDEN, NO_SESSION, PASS } from '../board/fault.ts'
 import { isConnected } from '../connect/table.ts'
 import type { Region } from '../medium/region.ts'
 import { mayRead, mayWrite } from '../session/rights.ts'
-import { clientTagOf, hasPeers } from '../session/sessions.ts'
+import { hasPeers } from '../session/sessions.ts'
 import { OWN_HOST, sourceOf } from '../transport/places.ts'
 import { ANYBODY } from '../transport/queue-pair.ts'
 import * as mad from '../wire/management.ts'
@@ -65,15 +63,6 @@ export function readFault(call: Call, region: Region): Fault {
 export function writeFault(call: Call, region: Region): Fault {
   if (needsNoSession(call)) return PASS
   return mayWrite(call.state.sessions.peers[call.session!.peer]!, region.name) ? PASS : FORBIDDEN
-}
-
-/**
- * FORBIDDEN where a peer names a client that is none of its own. Our own host's word is taken, and
- * everybody's at an open card.
- */
-export function clientFault({ state, session }: Call, clientHigh: number): Fault {
-  if (session === null) return PASS
-  return clientHigh === clientTagOf(state, session) ? PASS : FORBIDDEN
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   COOKIE,
   FAULTS,
   type Fault,
+  FORBIDDEN,
   FORMATTED,
   HOST_ONLY,
   MANAGEMENT_FORM,
@@ -75,7 +76,7 @@ import { isHostPair } from '../respond/host-receive.ts'
 import type { Session } from '../session/context.ts'
 import { describeRefusals, noteRefusal } from '../session/refusals.ts'
 import { sealDatagram } from '../session/sealed.ts'
-import { answerHandshake, hasPeers, openSealed } from '../session/sessions.ts'
+import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/sessions.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
@@ -101,7 +102,6 @@ import type { Packet } from '../wire/packet.ts'
 import {
   askerOf,
   callFault,
-  clientFault,
   isStranger,
   mayAll,
   mayLearnKeys,
@@ -470,9 +470,6 @@ function attachRegion(call: Call): Fault {
   const ipVersion = bytes[at + mad.ATTACH_IP_VERSION]!
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
   if (!isRegionName(bytes, at + mad.REGION_NAME)) return REQUEST
-  const clientHigh = u32(bytes, at + mad.ATTACH_CLIENT_HIGH)
-  const notOwn = clientFault(call, clientHigh)
-  if (notOwn !== PASS) return notOwn
   const address = at + mad.ATTACH_ADDRESS
   const name = regionNameOf(bytes, at + mad.REGION_NAME)
   const fault = attach(state, {
@@ -484,7 +481,7 @@ function attachRegion(call: Call): Fault {
       inside: insideOf(call, name),
       pathMtu: state.facts.pathMtu,
       protectionDomain: 0,
-      clientHigh,
+      clientHigh: u32(bytes, at + mad.ATTACH_CLIENT_HIGH),
       clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
     },
   })
@@ -564,8 +561,9 @@ function connect(call: Call): Fault {
     transactionHigh: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_HIGH),
     transactionLow: u32(bytes, at - mad.MAD_BODY + mad.MAD_TRANSACTION_LOW),
   }
-  const notOwn = clientFault(call, options.clientHigh)
-  if (notOwn !== PASS) return notOwn
+  if (call.session !== null && options.clientHigh !== clientTagOf(state, call.session)) {
+    return FORBIDDEN
+  }
   let qp = existingPair(state, call.packet, options)
   if (qp !== null && isLeftBehind(qp, options)) {
     closePair(state, qp)

@@ -10,7 +10,7 @@ import type { KeyPair } from '../../../firmware/session/noise.ts'
 import { relayedClient } from '../../../firmware/session/relayed.ts'
 import { clientTag } from '../../../firmware/session/sealed.ts'
 import { STATE_OPEN } from '../../../firmware/transport/queue-pair.ts'
-import { putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
+import { u16, u32 } from '../../../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES } from '../../../firmware/wire/ethernet.ts'
 import { IPV4_BYTES } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -32,7 +32,6 @@ import {
   withOtherByte,
   withoutTag,
 } from '../../support/sessions/relay-inside.ts'
-import { asksForTags } from '../../support/sessions/tagged.ts'
 
 const BTH_AT = ETHERNET_BYTES + IPV4_BYTES + 8
 
@@ -238,48 +237,6 @@ describe('what is refused', () => {
     const wire = new InsideWire()
     return wire.ask(fill(wire.guest))
   }
-
-  test('D-6: a relay in the name of a client that is none of who attaches', () => {
-    const others = keyPair(22)
-    const line = { key: [...others.public], name: 'other', admin: true, read: [], write: [] }
-    const near = { ...NEAR, peers: [...NEAR.peers, line] }
-    const wire = new InsideWire({ a: near, b: farIdentity({ write: ['far'] }) })
-    const asAnother =
-      (tag: number, inside = {}) =>
-      (body: Uint8Array): void => {
-        attachingInside(wire.guest, inside)(body)
-        putU32(body, mad.ATTACH_CLIENT_HIGH, tag)
-      }
-    const byPort = { key: new Uint8Array(32), port: 7471 }
-    for (const tag of [clientTag(primitives, others.public), THERE(7)[0], 0]) {
-      for (const inside of [{}, byPort]) {
-        expect(wire.ask(asAnother(tag, inside))).toBe('FORBIDDEN')
-      }
-    }
-    expect(wire.hostA.manage(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, namesFar).fault).toBe('NO_REGION')
-    expect(wire.enter()).toBe('PASS')
-    persist(wire, 1, wire.open())
-    expect(clientOfRecord(wire, 1)).toEqual(CLIENTS[0])
-  })
-
-  test('D-6: the other card: a relaying card as a client of another peer, and another as its', () => {
-    const wire = new InsideWire()
-    expect(wire.enter()).toBe('PASS')
-    persist(wire, 1, wire.open())
-    const card = new Guest(wire.b, RELAYING, 21).enter()
-    const admin = new Guest(wire.b, ADMIN, 22).enter()
-    const comesAs = (guest: Guest, [high, low]: readonly [number, number]): string =>
-      guest.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
-        asksForTags({ peer: 0x666, client: low })(body)
-        putU32(body, mad.CONNECT_CLIENT_ID_HIGH, high)
-      }).fault
-    expect(comesAs(card, [admin.tag, 7])).toBe('FORBIDDEN')
-    expect(comesAs(admin, THERE(7))).toBe('FORBIDDEN')
-    expect(comesAs(card, THERE(7))).toBe('PASS')
-    expect(comesAs(admin, [admin.tag, 7])).toBe('PASS')
-    persist(wire, 2, wire.open())
-    expect([acks(wire), readFar(wire, 2)]).toEqual([2, dataOf(100, 2)])
-  })
 
   test('a card without keys of its own says that it has none', () => {
     const wire = new RelayWire({ b: farIdentity({ write: ['far'] }) })

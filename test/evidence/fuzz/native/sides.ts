@@ -118,12 +118,6 @@ export class OpenCard implements Attacked {
   }
 }
 
-/** Where calls name a client: a peer's has the peer's tag. */
-const CLIENT_HIGH: Readonly<Record<number, number>> = {
-  [mad.ATTRIBUTE_CONNECT]: mad.CONNECT_CLIENT_ID_HIGH,
-  [mad.ATTRIBUTE_ATTACH]: mad.ATTACH_CLIENT_HIGH,
-}
-
 /** Whoever attacks from within, and the honest client. */
 const WRITER = keyPair(21)
 const INSIDER = keyPair(22)
@@ -247,8 +241,8 @@ export class ClosedCard implements Attacked<Tagged> {
     const guest = what < 9 ? writer : insider
     if (guest.seal === null) return frame
     const named = changed(frame, (payload) => {
-      const at = CLIENT_HIGH[u16(payload, mad.MAD_ATTRIBUTE)]
-      if (at !== undefined) putU32(payload, mad.MAD_BODY + at, guest.tag)
+      if (u16(payload, mad.MAD_ATTRIBUTE) !== mad.ATTRIBUTE_CONNECT) return
+      putU32(payload, mad.MAD_BODY + mad.CONNECT_CLIENT_ID_HIGH, guest.tag)
     })
     const made = guest.sealed(named)
     return what === 4 ? this.damaged(made, mad.MAD_BYTES) : made

@@ -21,7 +21,6 @@ import { sentBy } from '../../../support/peers/strangers.ts'
 import { closedCard, type Guests, guests } from '../../../support/sessions/closed-card.ts'
 import { changed, clearAnswer, Guest } from '../../../support/sessions/guest.ts'
 import { NOBODY, WRITER } from '../../../support/sessions/peers.ts'
-import { attachingInside } from '../../../support/sessions/relay-inside.ts'
 import {
   asksForTags,
   connectTagged,
@@ -86,13 +85,6 @@ function calls(): string | null {
   }
   if (reader.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, other).fault === 'PASS') {
     return 'a peer is a client of another one'
-  }
-  const attach = (body: Uint8Array): void => {
-    attachingInside(admin, { key: NOBODY.public })(body)
-    putU32(body, mad.ATTACH_CLIENT_HIGH, writer.tag)
-  }
-  if (admin.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, attach).fault !== 'FORBIDDEN') {
-    return 'a relay is in the name of a client of another peer'
   }
   card.now += SESSION_US + 1
   const late = admin.manage(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)

@@ -67,17 +67,9 @@ const CALLS: readonly Mutant[] = [
   {
     id: 'client-of-another',
     rule: 'D-6, R1-S14: nobody is a client of another peer',
-    file: ACCESS,
-    find: 'clientHigh === clientTagOf(state, session)',
-    replace: 'clientHigh !== -1',
-    killer: directed('calls in a session'),
-  },
-  {
-    id: 'attached-as-another',
-    rule: 'D-6, R1-S14: nobody attaches in the name of a client of another peer',
     file: CONTROL,
-    find: '  const notOwn = clientFault(call, clientHigh)\n  if (notOwn !== PASS) return notOwn\n',
-    replace: '',
+    find: 'options.clientHigh !== clientTagOf(state, call.session)',
+    replace: 'clientTagOf(state, call.session) === 0',
     killer: directed('calls in a session'),
   },
 ]
