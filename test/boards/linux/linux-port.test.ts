@@ -94,7 +94,7 @@ describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
     await untilLink(next, 1)
   })
 
-  test('R1-S14: the host behind a card with peers needs no key, and nobody else is it', async () => {
+  test('R1-S14: the host of a card with peers needs no key, and nobody else is it', async () => {
     const service = folder()
     const port = workshop.newPath()
     const files = identityFiles(service.path, IDENTITY)

@@ -142,10 +142,11 @@ export class Judge {
 
   /**
    * The status of a batch leaves when its burst is over, and so may what acknowledges a plain
-   * WRITE; and what a relay says of a record was said by another card before. Until then such a record may have been overwritten by a write that began before it and
-   * came late, or again: one that nobody was told of before this one began, and that has a later
-   * sequence than this one where it still is. Nor need a copy be whole that such a write is in the
-   * midst of, if records are stored one copy after the other (`isOverwritten`) and another is.
+   * WRITE; and what a relay says of a record was said by another card before. Until then such a
+   * record may have been overwritten by a write that began before it and came late, or again: one
+   * that nobody was told of before this one began, and that has a later sequence than this one
+   * where it still is. Nor need a copy be whole that such a write is in the midst of, if records
+   * are stored one copy after the other (`isOverwritten`) and another is.
    */
   private judgeDurable(record: RecordState, version: Version, copies: number, late: boolean): void {
     const { part, layout, durableWords } = this

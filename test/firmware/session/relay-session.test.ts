@@ -10,7 +10,7 @@ import type { KeyPair } from '../../../firmware/session/noise.ts'
 import { relayedClient } from '../../../firmware/session/relayed.ts'
 import { clientTag } from '../../../firmware/session/sealed.ts'
 import { STATE_OPEN } from '../../../firmware/transport/queue-pair.ts'
-import { u16, u32 } from '../../../firmware/wire/bytes.ts'
+import { putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES } from '../../../firmware/wire/ethernet.ts'
 import { IPV4_BYTES } from '../../../firmware/wire/ipv4.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -230,6 +230,26 @@ describe('a relay in a session of the other card', () => {
     persist(wire, 2, wire.open())
     expect(acks(wire)).toBe(1)
   })
+})
+
+test("D-6: an admin attaches for another peer's client, who alone is served by it", () => {
+  const others = keyPair(22)
+  const line = { key: [...others.public], name: 'o', admin: false, read: [], write: ['far'] }
+  const near = { ...NEAR, peers: [...NEAR.peers, line] }
+  const wire = new InsideWire({ a: near, b: farIdentity({ write: ['far'] }) })
+  const fill = (body: Uint8Array): void => {
+    attachingInside(wire.guest)(body)
+    putU32(body, mad.ATTACH_CLIENT_HIGH, clientTag(primitives, others.public))
+  }
+  expect(wire.ask(fill)).toBe('PASS')
+  persist(wire, 1, wire.open())
+  expect(acks(wire)).toBe(0)
+  expect(wire.hostA.counter('RIGHTS')).toBe(1)
+  const other = new Guest(wire.a, others, 1, RELAYING.public).enter()
+  persist(wire, 2, { qp: other.connect(4096, 0, 7), rkey: other.open('far').rkey })
+  expect(acks(wire)).toBe(1)
+  expect(readFar(wire, 1)).not.toEqual(dataOf(100, 1))
+  expect(readFar(wire, 2)).toEqual(dataOf(100, 2))
 })
 
 describe('what is refused', () => {

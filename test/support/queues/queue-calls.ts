@@ -26,7 +26,7 @@ import { elementOf, putU64, QueueHost } from './queue-host.ts'
 export class CardHost extends QueueHost {
   declare readonly card: TestCard
 
-  /** `last` is the last byte of the card's addresses, 10.0.0.last; with an identity it has peers. */
+  /** `last` is the last byte of the card's addresses; with an identity it has peers. */
   constructor(ramBytes: number = 1 << 20, last = 2, identity?: Identity) {
     const facts = { ...stationOf(last), ...(identity && { identity }) }
     super(new TestCard(1 << 18, { facts, ram: new HostRam(ramBytes) }))

@@ -159,7 +159,7 @@ describe.skipIf(noService !== null)(titled('two perdureds with peers', noService
     },
   )
 
-  test('D-6: records and a batch that are under way when the near one is killed are there once', async () => {
+  test('D-6: what is under way when the near one is killed is there once', async () => {
     const { near, far, dpu } = await both()
     const relay = await attach(dpu, '10.0.0.3')
     const under = Array.from({ length: SHAPE.slots }, (_, slot) => {

@@ -33,8 +33,8 @@ const DEAD_US = 20_000_000
 /** An hour and more: sessions are replaced. Two hours and more: they are over. */
 const AGES_US = [3_700_000_000, 7_300_000_000] as const
 /**
- * Rounds in which a record goes on to the other card, and its answer comes back: a client that looks
- * at the clock before that asks for what it has just sent.
+ * Rounds in which a record goes on to the other card, and its answer comes back: a client that
+ * looks at the clock before that asks for what it has just sent.
  */
 const RELAYED_ROUNDS = 6
 /** In the end: rounds as long as those of other worlds, and as slices. */
