@@ -18,6 +18,7 @@ import {
 import { MEMORY_BYTES } from './board/memory-map.ts'
 import { random32, seedRandom } from './board/random.ts'
 import { runBurst } from './burst/burst.ts'
+import { countReleased, createFigures } from './burst/figures.ts'
 import { createRelays } from './burst/passengers.ts'
 import { createThrough } from './burst/through-job.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
@@ -170,6 +171,7 @@ function burst(blankPair: QueuePair, list: CommandList) {
     stores: 0,
     refusals: new Float64Array(QUEUE_PAIRS + 1),
     unfenced: 0,
+    figures: createFigures(machine),
     streaming: false,
     streamNext: 0,
     pausedUs: Infinity,
@@ -199,9 +201,12 @@ export function startWith(state: State): Firmware {
   state.commit.operations.owners = state.sessions.tags
   boot(state)
   const received = new Int32Array(state.machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
+  const { figures, list } = state
   return {
     serve(count: number, now: number): number {
       state.connections.nowUs = now
+      if (figures.used > 0) countReleased(figures, list.fences, now)
+      figures.bursts += 1
       noticeHost(state)
       for (let i = 0; i < count; i++) {
         const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
@@ -210,6 +215,7 @@ export function startWith(state: State): Firmware {
       return settle(state)
     },
     idle(now: number): number {
+      if (figures.used > 0) countReleased(figures, list.fences, now)
       return idle(state, now)
     },
     report(): string {

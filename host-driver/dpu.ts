@@ -14,6 +14,7 @@ import { type Caller, WAIT_KINDS, type WaitOptions, within } from './base/give-u
 import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
 import { BytesRegion } from './bytes/bytes-region.ts'
 import { type Attachment, keptAttachment } from './control/attachment.ts'
+import type { CardFigures, RegionFigures } from './control/figures.ts'
 import type { BytesRequest, Management, RegionRequest } from './control/management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
 import type { PeerRequest } from './control/peers.ts'
@@ -360,6 +361,24 @@ export class Dpu {
   /** How often the DPU met each fault since its start, by name; only those that it met. */
   counters(options: WaitOptions = {}): Promise<Record<string, bigint>> {
     return this.ask('counters', options, (management) => management.counters())
+  }
+
+  /**
+   * What the DPU has done since its start: bursts, fences, acknowledgements. Rejects with
+   * PERDURE_REFUSED, fault REQUEST, where its firmware is older than the question.
+   */
+  figures(options: WaitOptions = {}): Promise<CardFigures> {
+    return this.ask('figures', options, (management) => management.figures())
+  }
+
+  /**
+   * What became durable in the region of that name, and how soon: the difference of two answers is
+   * what happened in between. Rejects as `figures` does, and with NO_REGION or FORBIDDEN.
+   */
+  async figuresOf(name: string, options: WaitOptions = {}): Promise<RegionFigures> {
+    this.check()
+    check('name', name, REGION_NAME)
+    return await this.ask('figures', options, (management) => management.figuresOf(name))
   }
 
   /** What the card has done for the queues of its own host: counters, and its context cache. */

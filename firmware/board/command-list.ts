@@ -52,6 +52,8 @@ export interface CommandList {
   pushed: number
   /** Fences that were done: what was stored at an earlier count is durable. */
   fences: number
+  /** FENCE commands appended so far. */
+  fencesAppended: number
   /** Lists run so far: what lay in the transmit places before the last run has left them. */
   runs: number
   /** Results of commands that `runAll` passes over. */
@@ -72,6 +74,7 @@ export function createCommandList(machine: Machine): CommandList {
     pushAt: -1,
     pushed: 0,
     fences: 0,
+    fencesAppended: 0,
     runs: 0,
     kept: new Uint8Array(COMMANDS_MAX),
     alone: new Float64Array(COMMAND_WORDS),
@@ -155,6 +158,7 @@ export function copyCached(list: CommandList, from: number, to: number, length: 
  * DMA read of one byte that follows all of them. Returns the number of the fence.
  */
 export function fence(list: CommandList): number {
+  list.fencesAppended += 1
   const index = append(list, FENCE, 0, 0, 0, 0)
   if (list.posted !== 0) {
     const read = append(list, COPY, list.posted, LSB_AT, 1, NO_SNOOP)
@@ -168,6 +172,7 @@ export function fence(list: CommandList): number {
 
 /** Waits for every write-back into the NVDIMM; what is on its way to the host waits for `fence`. */
 export function fenceOwn(list: CommandList): number {
+  list.fencesAppended += 1
   return append(list, FENCE, 0, 0, 0, 0)
 }
 

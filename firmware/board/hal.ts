@@ -226,6 +226,8 @@ export const NOT_KEPT = 10
  * Packet memory, first the part that the board knows. Offsets are bytes.
  *
  *   HEALTH_AT     one line, the board's to write at any time: Int32 word 0 the health bits
+ *   CALL_ENDED_AT in that line, a Float64: when the last call of the firmware was over and what it
+ *                 sent had left, µs as calls have them; 0 of a board that does not say
  *   PORT_AT       the registers that the host sees of the card, and its doorbells
  *   RECEIVED_AT   BURST_FRAMES pairs of Int32: length of frame i, and its flags
  *   COMMANDS_AT   the command ring
@@ -234,6 +236,7 @@ export const NOT_KEPT = 10
  *   PRIVATE_AT    the firmware's own
  */
 export const HEALTH_AT = 0
+export const CALL_ENDED_AT: number = HEALTH_AT + 8
 export const PORT_AT: number = HEALTH_AT + LINE_BYTES
 
 /*

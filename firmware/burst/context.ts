@@ -19,6 +19,7 @@ import type { TransportState } from '../transport/context.ts'
 import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
+import type { Figures } from './figures.ts'
 import type { Relays } from './passengers.ts'
 import type { Through } from './through-job.ts'
 import type { Initiator } from './work.ts'
@@ -33,6 +34,8 @@ export interface BurstState {
   readonly refusals: Float64Array
   /** Stores since the last fence, except for those of commits. */
   unfenced: number
+  /** What was acknowledged so far, and how soon (figures.ts). */
+  readonly figures: Figures
 }
 
 /** Operations that wait for the burst to be settled, and long READs (ordered.ts, stream.ts). */

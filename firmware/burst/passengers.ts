@@ -3,6 +3,7 @@
  */
 
 import { RELAYS, STAGING_BUFFERS } from '../board/limits.ts'
+import type { Region } from '../medium/region.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 
 /** Where a relay's records go. */
@@ -20,6 +21,10 @@ export interface Relay {
 export interface Passenger {
   /** Queue pair of the host; null while the buffer is not a relay's. */
   qp: QueuePair | null
+  /** Where it was to go, its bytes of data, and when it came, µs. */
+  region: Region | null
+  length: number
+  sinceUs: number
   psn: number
   operationHigh: number
   operationLow: number
@@ -48,6 +53,9 @@ export function createRelays(): Relays {
 function blankPassenger(): Passenger {
   return {
     qp: null,
+    region: null,
+    length: 0,
+    sinceUs: 0,
     psn: 0,
     operationHigh: 0,
     operationLow: 0,

@@ -279,3 +279,12 @@ export function namedCopiesFault(
 function namesCopy(vaLow: number, copy: number): boolean {
   return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
 }
+
+/**
+ * Bytes that a FLUSH which names so many makes durable, for who counts them: none where it names
+ * no range, nor where stores are durable by themselves, as these are counted.
+ */
+export function flushedBytes(region: Region, selectivity: number, length: number): number {
+  const isCounted = (region.flags & WRITE_PERSIST_REGION) !== 0
+  return selectivity !== SELECT_RANGE || isCounted ? 0 : length
+}

@@ -15,6 +15,7 @@ import { FAULTS, NOT_DURABLE, PASS } from '../board/fault.ts'
 import { BURST_FRAMES } from '../board/limits.ts'
 import { refuseQueuePair } from '../burst/burst.ts'
 import type { GroupContext, ReceiptState } from '../burst/context.ts'
+import { noteDurable } from '../burst/figures.ts'
 import type { GroupItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { HOST_OWNER } from '../host/work.ts'
@@ -163,8 +164,25 @@ function addToRange(state: TransportState & ReceiptState, item: GroupItem, copie
 /** After the group: remembers every record, and answers for those that went their own way. */
 export function rememberGroup(state: GroupContext): void {
   const commit = state.commit
+  const { figures } = state
+  const { nowUs } = state.connections
+  // Records of one region, one behind the other, are counted as one.
+  let place = commit.items[0]!.region.index
+  let records = 0
+  let bytes = 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
+    const taken = item.acknowledged || item.fault === PASS
+    if (item.region.index !== place) {
+      if (records > 0) noteDurable(figures, place, nowUs, records, bytes)
+      place = item.region.index
+      records = 0
+      bytes = 0
+    }
+    if (taken) {
+      records += 1
+      bytes += item.length
+    }
     if (item.owner === HOST_OWNER) {
       endRecord(state, i)
       continue
@@ -174,7 +192,6 @@ export function rememberGroup(state: GroupContext): void {
       continue
     }
     const qp = state.queuePairs.places[item.owner]!
-    const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code
     // As `copiesIn` does.
     const mechanism = item.region.mechanism
@@ -188,5 +205,6 @@ export function rememberGroup(state: GroupContext): void {
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
   }
+  if (records > 0) noteDurable(figures, place, nowUs, records, bytes)
   if (state.batches.joinedCount > 0) endBatches(state)
 }

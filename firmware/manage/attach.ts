@@ -32,7 +32,8 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../board/limits.ts'
-import type { RequestState } from '../burst/context.ts'
+import type { BurstState, RequestState } from '../burst/context.ts'
+import { forgetFigures } from '../burst/figures.ts'
 import { openInitiator } from '../burst/open-initiator.ts'
 import type { ConnectState, Inside, Link, Target } from '../connect/context.ts'
 import { closeLink, connectTo } from '../connect/initiate.ts'
@@ -135,9 +136,10 @@ export function detach(state: ManageContext, name: string): void {
 }
 
 /** The place is free. */
-function forgetAttachment(state: MemoryState & ManageState, place: number): void {
+function forgetAttachment(state: MemoryState & BurstState & ManageState, place: number): void {
   state.attachments[place]!.name = ''
   state.regions.places[REGIONS + place] = null
+  forgetFigures(state.figures, REGIONS + place)
 }
 
 /**

@@ -16,7 +16,8 @@ import { HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
 import { BURST_FRAMES, LANES, REGIONS } from '../board/limits.ts'
 import { KEY_BYTES, KEYS_AT } from '../board/memory-map.ts'
 import { stir } from '../board/random.ts'
-import type { ThroughContext } from '../burst/context.ts'
+import type { BurstState, ThroughContext } from '../burst/context.ts'
+import { forgetFigures } from '../burst/figures.ts'
 import { resetLanes } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { createExamination } from '../commit/examine.ts'
@@ -233,7 +234,7 @@ function rescanRegions(state: ThroughContext): void {
 }
 
 /** Puts region `index` of the superblock into the table, under a new key. */
-export function installRegion(state: PartContext, index: number): Region {
+export function installRegion(state: PartContext & BurstState, index: number): Region {
   const { superblock, regions, commit } = state
   const from = entryKeyAt(index)
   const key = superblock.bytes.subarray(from, from + KEY_BYTES)
@@ -241,6 +242,7 @@ export function installRegion(state: PartContext, index: number): Region {
   region.rkey = drawKey(state, index)
   deriveUnsettled(superblock, commit.unsettled, region)
   regions.places[index] = region
+  forgetFigures(state.figures, index)
   return region
 }
 

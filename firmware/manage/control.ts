@@ -31,6 +31,7 @@ import {
   UNREADABLE,
 } from '../board/fault.ts'
 import { HEALTH_AT } from '../board/hal.ts'
+import { BUCKETS } from '../board/latency.ts'
 import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../board/limits.ts'
 import { KEY_BYTES } from '../board/memory-map.ts'
 import { drawBytes, random32, stir } from '../board/random.ts'
@@ -169,6 +170,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, readCounters],
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
   [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleLostRecord],
+  [mad.ATTRIBUTE_FIGURES]: [mad.METHOD_GET, readFigures],
   [mad.ATTRIBUTE_PIECES]: [mad.METHOD_SET, statePieces],
   [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
   [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
@@ -186,6 +188,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
 /** Attributes that a part which was refused answers too. */
 const ALWAYS = [
   ...[mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS],
+  mad.ATTRIBUTE_FIGURES,
   ...[mad.ATTRIBUTE_HANDSHAKE, mad.ATTRIBUTE_PEERS],
   ...[mad.ATTRIBUTE_ADD_PEER, mad.ATTRIBUTE_REMOVE_PEER],
   ...FOR_ANYBODY,
@@ -689,6 +692,44 @@ function readCounters(call: Call): Fault {
     put64(bytes, to + mad.COUNTERS_FIRST + i * mad.COUNTER_BYTES, state.counters[modifier + i]!)
   }
   return PASS
+}
+
+/** What was acknowledged since the start: by the card, and of the region that is named. */
+function readFigures(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const { figures, list, answers } = state
+  const name = regionNameOf(bytes, at + mad.REGION_NAME)
+  const region = name === '' ? null : findRegionByName(state.regions, name)
+  if (name !== '' && region === null) return NO_REGION
+  const fault = region === null ? PASS : readFault(call, region)
+  if (fault !== PASS) return fault
+  bytes.fill(0, to + mad.FIGURES_REGION, to + mad.MAD_BODY_BYTES)
+  put64(bytes, to + mad.FIGURES_BURSTS, figures.bursts)
+  put64(bytes, to + mad.FIGURES_FENCES, list.fencesAppended)
+  put64(bytes, to + mad.FIGURES_ACKS, answers.persistAcks)
+  if (region !== null) describeFigures(call, region, bytes[at + mad.FIGURES_FIRST_BUCKET]!)
+  return PASS
+}
+
+function describeFigures({ state, bytes, to }: Call, { id, index }: Region, first: number): void {
+  const { figures } = state
+  putU32(bytes, to + mad.FIGURES_REGION, id)
+  put64(bytes, to + mad.FIGURES_BYTES, figures.bytes[index]!)
+  put64(bytes, to + mad.FIGURES_TIME, figures.timesUs[index]!)
+  let here = 0
+  for (let bucket = first; bucket < BUCKETS; bucket++) {
+    const met = figures.buckets[index * BUCKETS + bucket]!
+    if (met === 0) continue
+    if (here === mad.FIGURES_PER_MAD) {
+      bytes[to + mad.FIGURES_NEXT] = bucket
+      break
+    }
+    const entry = to + mad.FIGURES_BUCKETS + here * mad.FIGURES_BUCKET_BYTES
+    put64(bytes, entry, Math.min(met, 2 ** 53))
+    bytes[entry] = bucket
+    here += 1
+  }
+  bytes[to + mad.FIGURES_HERE] = here
 }
 
 /**

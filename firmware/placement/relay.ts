@@ -26,12 +26,20 @@ import { type Fault, NOT_DURABLE, NOT_READY, PASS, RIGHTS, STAGING } from '../bo
 import { REGIONS, STAGING_BUFFERS, STAGING_BYTES } from '../board/limits.ts'
 import { STAGING_AT } from '../board/memory-map.ts'
 import { refuseQueuePair } from '../burst/burst.ts'
-import type { GatherState, GroupContext, RequestState, ServeContext } from '../burst/context.ts'
+import type {
+  BurstState,
+  GatherState,
+  GroupContext,
+  RequestState,
+  ServeContext,
+} from '../burst/context.ts'
+import { noteDurable } from '../burst/figures.ts'
 import { findInitiator } from '../burst/initiator.ts'
 import type { Passenger, Relay } from '../burst/passengers.ts'
 import { takeStaging } from '../burst/staging.ts'
 import { submit, takeWork, type Work, type WorkOwner } from '../burst/work.ts'
 import { answerRecord, packCopies } from '../engine/receipt.ts'
+import type { MemoryState } from '../medium/context.ts'
 import type { Region } from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { Ask } from '../transport/message.ts'
@@ -88,6 +96,9 @@ export function acceptRelay(state: ServeContext, qp: QueuePair, ask: Ask, dataAt
   qp.staging = -1
   const passenger = state.relays.passengers[buffer]!
   passenger.qp = qp
+  passenger.region = region
+  passenger.length = ask.length
+  passenger.sinceUs = state.connections.nowUs
   passenger.psn = ask.lastPsn
   passenger.operationHigh = ask.operationHigh
   passenger.operationLow = ask.operationLow
@@ -173,6 +184,14 @@ function tellPassenger(state: GroupContext, passenger: Passenger, qp: QueuePair)
     return
   }
   remember(qp, psn, operationHigh, operationLow, status, copies)
+  if (status === 0) countPassenger(state, passenger)
   if (status === 0 && !passenger.wantsAck) return
   answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
+}
+
+/** It is durable over there; of a relay that has ended since, nobody asks. */
+function countPassenger(state: MemoryState & BurstState, passenger: Passenger): void {
+  const { region, length, sinceUs } = passenger
+  const { index } = region!
+  if (state.regions.places[index] === region) noteDurable(state.figures, index, sinceUs, 1, length)
 }

@@ -72,12 +72,14 @@ import {
 import { ZEROS_AT } from '../board/memory-map.ts'
 import { isSafe } from '../burst/burst.ts'
 import type {
+  BurstState,
   GroupContext,
   ReceiptState,
   RecordContext,
   ThroughContext,
   ThroughState,
 } from '../burst/context.ts'
+import { noteDurable } from '../burst/figures.ts'
 import {
   BYTES,
   DUE,
@@ -555,7 +557,7 @@ function firstDone(state: RecordContext, job: Job): void {
   if (due) answerDurable(state, job)
   const failed = run(list)
   if (failed < 0) {
-    if (due) noteJobDurable(state, job)
+    if (due) endWait(state, job)
     job.state = FURTHER
     goOnWith(state, job, 1)
     return
@@ -599,7 +601,7 @@ function furtherDone(state: RecordContext, job: Job): void {
     noteKnown(state.through.jobs, item)
     noteKnownMembers(state, item)
   }
-  if (due) noteJobDurable(state, job)
+  if (due) endWait(state, job)
   if (!last) {
     goOnWith(state, job, durable)
     return
@@ -908,6 +910,13 @@ function answerDurable(state: FrameContext & ReceiptState, job: Job): void {
   if (job.told || !item.wantsAck || qp === null) return
   const copies = copiesIn(item.region, item.wait)
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, 0, copies)
+}
+
+/** It is as durable as it asked, by this job: it is counted, unless another end was told. */
+function endWait(state: TransportState & BatchState & BurstState, job: Job): void {
+  const { item, begunUs } = job
+  if (!job.told) noteDurable(state.figures, item.region.index, begunUs, 1, item.length)
+  noteJobDurable(state, job)
 }
 
 function noteJobDurable(state: TransportState & BatchState, job: Job): void {

@@ -42,6 +42,7 @@ import { LOCAL_BYTES_MAX } from '../board/limits.ts'
 import { ZEROS_AT, ZEROS_BYTES } from '../board/memory-map.ts'
 import { isSafe, makeDurable, runBurst } from '../burst/burst.ts'
 import type { AcceptContext, BurstContext, GroupContext, QueueState } from '../burst/context.ts'
+import { noteDurable } from '../burst/figures.ts'
 import { noteParty } from '../burst/queue-contexts.ts'
 import { VIEW_FIRST_COPY } from '../burst/view.ts'
 import { durableUpTo, findClient, isDurable, type OperationId } from '../commit/operations.ts'
@@ -51,6 +52,7 @@ import { commitNow } from '../engine/group.ts'
 import {
   accessOf,
   boundsFault,
+  flushedBytes,
   flushFormFault,
   flushRights,
   locateBytes,
@@ -203,10 +205,16 @@ function storeElement(state: GroupContext, region: Region, persisted: boolean): 
   }
   const stored = endStore(state, durable)
   if (stored !== PASS) return stored
+  if (durable) countElement(state, region, length)
   describeEnd(state, el.WC_SUCCESS)
   if (durable) describeDurable(state, region, 1)
   finishElement(state)
   return EXECUTED
+}
+
+/** So many bytes of the region are durable. */
+function countElement({ figures, connections }: BurstContext, region: Region, bytes: number): void {
+  noteDurable(figures, region.index, connections.nowUs, 1, bytes)
 }
 
 /** Runs what stores, alone in the list, and makes it durable if that is asked for. */
@@ -299,6 +307,7 @@ function flushLocal(state: AcceptContext): number {
   if (due && !makeDurable(state)) return NOT_DURABLE
   // A group that was committed just now may have closed the part.
   if (persistent && !isSafe(state)) return NOT_DURABLE
+  if (persistent) countElement(state, region, flushedBytes(region, selectivity, element.length))
   describeEnd(state, el.WC_SUCCESS)
   finishElement(state)
   return EXECUTED
@@ -326,8 +335,10 @@ function atomic(state: AcceptContext): number {
   runBurst(state)
   const op = element.opcode === COMPARE_SWAP ? OP_COMPARE_SWAP : OP_FETCH_ADD
   append(list, op, at, to, WORD_BYTES, at + ORIGINAL_BEHIND)
-  fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
+  const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
+  fault = endStore(state, durable)
   if (fault !== PASS) return fault
+  if (durable) countElement(state, region, WORD_BYTES)
   describeEnd(state, el.WC_SUCCESS)
   host.completion.operationHigh = u32(bytes, at + ORIGINAL_BEHIND)
   host.completion.operationLow = u32(bytes, at + ORIGINAL_BEHIND + 4)
@@ -350,8 +361,10 @@ function writeWord(state: AcceptContext): number {
   runBurst(state)
   const from = element.at + el.WQE_OPERATION
   copyClean(state.list, from, to, WORD_BYTES, 0)
-  fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
+  const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
+  fault = endStore(state, durable)
   if (fault !== PASS) return fault
+  if (durable) countElement(state, region, WORD_BYTES)
   describeEnd(state, el.WC_SUCCESS)
   finishElement(state)
   return EXECUTED

@@ -71,6 +71,7 @@ export function receiveAtomic(
   saved.packets = 1
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_ATOMIC, packet, region)
+  item.length = WORD_BYTES
   item.form = packet.opcode
   item.at = at + ATOMIC_SWAP_HIGH
   item.to = located.from + located.offset
@@ -104,6 +105,7 @@ export function receiveAtomicWrite(
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_ATOMIC_WRITE, packet, region)
+  item.length = WORD_BYTES
   item.at = packet.payloadAt
   item.to = to
   // The host's CPU has written it back already.

@@ -21,6 +21,7 @@ import type { ServeContext, ThroughState } from '../burst/context.ts'
 import {
   accessOf,
   boundsFault,
+  flushedBytes,
   flushFormFault,
   flushRights,
   viewsToFlush,
@@ -77,6 +78,7 @@ export function receiveFlush(
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_FLUSH, packet, region)
   item.form = feth.placement
+  item.length = flushedBytes(region, feth.selectivity, reth.length)
   // What other queue pairs stored and are done with is covered, too. A host sees what was written
   // to its memory when a read has pushed the writes, which stands behind every fence.
   const far = region.placement !== PLACEMENT_LOCAL && feth.placement !== 0

@@ -8,8 +8,10 @@
  * its queue pair is the PSN before the first of them.
  */
 
+import type { BoardState } from '../board/context.ts'
 import { touch } from '../burst/burst.ts'
 import type { BurstState, OrderedState } from '../burst/context.ts'
+import { noteDurable } from '../burst/figures.ts'
 import type { Region } from '../medium/region.ts'
 import type { Ordered } from '../transport/message.ts'
 import { psnAdd, psnDistance } from '../transport/psn.ts'
@@ -77,4 +79,12 @@ export function addResponse(
   noteKind(qp, packet.psn, kind)
   qp.ackDue = false
   return addOrdered(state, qp, kind, packet.psn, region, false)
+}
+
+/** What it has stored, or has asked about, is durable, and it is answered for the first time. */
+export function countOrdered(
+  { figures, connections }: BoardState & BurstState,
+  item: Ordered,
+): void {
+  noteDurable(figures, item.region!.index, connections.nowUs, 1, item.length)
 }

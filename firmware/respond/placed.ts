@@ -37,7 +37,7 @@ import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { remember } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
-import { addOrdered, ORDERED_PERSIST } from './ordered.ts'
+import { addOrdered, countOrdered, ORDERED_PERSIST } from './ordered.ts'
 
 /** Copies that there are. */
 const COPIES = 1
@@ -74,12 +74,14 @@ export function endPlaced(state: BurstState & OrderedState, qp: QueuePair, messa
   item.operationHigh = message.operationHigh
   item.operationLow = message.operationLow
   item.form = message.wantsAck ? 1 : 0
+  item.length = message.length
 }
 
 /** It is durable. */
-export function answerPlaced(state: FrameContext & ReceiptState, item: Ordered): void {
+export function answerPlaced(state: FrameContext & BurstState & ReceiptState, item: Ordered): void {
   const { qp, psn, operationHigh, operationLow } = item
   const copies = copiesIn(item.region!, COPIES)
+  countOrdered(state, item)
   remember(qp, psn, operationHigh, operationLow, 0, copies)
   if (item.form === 1) answerRecord(state, qp, psn, operationHigh, operationLow, 0, copies)
 }

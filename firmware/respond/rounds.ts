@@ -19,7 +19,7 @@ import { COMMANDS_MAX } from '../board/limits.ts'
 import { isSafe, makeDurable, refuseQueuePair, runBurst } from '../burst/burst.ts'
 import type { BurstState, GatherState, OrderedState, ServeContext } from '../burst/context.ts'
 import { freeEntry } from '../burst/staging.ts'
-import { PLACEMENT_LOCAL } from '../medium/region.ts'
+import { PLACEMENT_LOCAL, WRITE_PERSIST_REGION } from '../medium/region.ts'
 import { answerDone, isWithheld } from '../transport/acknowledge.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
 import type { Ordered } from '../transport/message.ts'
@@ -28,6 +28,7 @@ import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { PLACEMENT_PERSISTENT } from '../wire/feth.ts'
 import { answerAtomic, executeAtomic, storeWord } from './atomic.ts'
 import {
+  countOrdered,
   ORDERED_ATOMIC,
   ORDERED_ATOMIC_WRITE,
   ORDERED_CONFIRM,
@@ -130,6 +131,7 @@ function executeOrdered(state: ServeContext, item: Ordered): boolean {
       item.stored = true
       if (item.since >= 0) return false
     }
+    if (!item.again && (item.region!.flags & WRITE_PERSIST_REGION) !== 0) countOrdered(state, item)
     if (kind === ORDERED_ATOMIC) answerAtomic(state, item.qp, item.psn, item.msn, item.originalAt)
     else answerDone(state.answers, item.qp, item.psn, item.msn)
   } else if (kind === ORDERED_READ) {
@@ -141,6 +143,7 @@ function executeOrdered(state: ServeContext, item: Ordered): boolean {
     refuseQueuePair(state, item.qp, item.psn, NOT_DURABLE)
     forgetOrdered(state, item)
   } else if (kind === ORDERED_FLUSH) {
+    if (!item.again && (item.form & PLACEMENT_PERSISTENT) !== 0) countOrdered(state, item)
     answerDone(state.answers, item.qp, item.psn, item.msn)
   } else {
     confirmSend(state, item)

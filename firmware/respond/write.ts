@@ -27,6 +27,7 @@ import {
 } from '../board/fault.ts'
 import { isSafe, store, touch, withhold } from '../burst/burst.ts'
 import type { AcceptContext, GatherState, ServeContext } from '../burst/context.ts'
+import { noteDurable, noteUnfenced } from '../burst/figures.ts'
 import { releaseReceive } from '../burst/staging.ts'
 import { accessOf, locateStored } from '../engine/locate.ts'
 import {
@@ -110,8 +111,21 @@ export function receiveWrite(
   qp.messageTo += bytes
   advance(qp, packet, 1, ends)
   touch(state, qp)
+  if (ends && (qp.placing || isWaited)) countWrite(state, qp, isWaited)
   if (row.immAt !== 0) endReceive(state, qp, packet, row, 0)
   return PASS
+}
+
+/** All of a message is stored that is durable when it is acknowledged, or `is` so already. */
+function countWrite(
+  { figures, messages, list, connections }: ServeContext,
+  qp: QueuePair,
+  is: boolean,
+): void {
+  const { region, length } = messages[qp.index]!
+  const { index } = region!
+  if (is) noteDurable(figures, index, connections.nowUs, 1, length)
+  else noteUnfenced(figures, qp, index, connections.nowUs, length, list.fences)
 }
 
 /** It has no bytes, and goes nowhere. */
@@ -164,7 +178,9 @@ function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   // Noted before a confirmation is judged that would speak of this message, too.
   if (durable && qp.caching) beginCached(state, qp, qp.messageTo)
   else if (qp.caching) noteCached(state, qp, qp.messageTo, length)
-  state.messages[qp.index]!.region = region
+  const message = state.messages[qp.index]!
+  message.region = region
+  message.length = length
   return PASS
 }
 

@@ -94,6 +94,7 @@ export const ATTRIBUTE_REPORT = 0x0030
 export const ATTRIBUTE_COUNTERS = 0x0031
 export const ATTRIBUTE_SCAN = 0x0032
 export const ATTRIBUTE_SETTLE = 0x0033
+export const ATTRIBUTE_FIGURES = 0x0034
 export const ATTRIBUTE_PROBE = 0x0050
 export const ATTRIBUTE_PLACE = 0x0051
 export const ATTRIBUTE_AGENT = 0x0052
@@ -387,6 +388,34 @@ export const COUNTERS_HERE = 4
 export const COUNTERS_FIRST = 8
 export const COUNTER_BYTES = 8
 export const COUNTERS_PER_MAD = 23
+
+/*
+ * FIGURES (GET): what the card has done since its start, and what it has acknowledged of the region
+ * of that name, and how soon. A name of zeros is for the card alone.
+ *
+ *    0 name, 32 bytes    32 the first bucket that is asked for u8
+ *   36 region id u32     40 calls of the board that brought frames or doorbells u64
+ *   48 fences u64        56 PERSIST_ACKs, and answers to FLUSH and ATOMIC WRITE u64
+ *   64 bytes of the region that are durable u64       72 the sum of all its times, µs u64
+ *   80 bucket to go on with u8, 0 if there is none    81 buckets here u8, at most 14
+ *   84 buckets that are not empty, from that one on, 8 bytes each: 0 its number u8
+ *      1 acknowledgements u56
+ *
+ * Bucket b holds the times of b µs for b < 4; from there on those from (4 + b % 4) * 2^(b/4 - 1) µs
+ * up to where bucket b + 1 begins. There are 104, and the last one has no end.
+ */
+export const FIGURES_FIRST_BUCKET = 32
+export const FIGURES_REGION = 36
+export const FIGURES_BURSTS = 40
+export const FIGURES_FENCES = 48
+export const FIGURES_ACKS = 56
+export const FIGURES_BYTES = 64
+export const FIGURES_TIME = 72
+export const FIGURES_NEXT = 80
+export const FIGURES_HERE = 81
+export const FIGURES_BUCKETS = 84
+export const FIGURES_BUCKET_BYTES = 8
+export const FIGURES_PER_MAD = 14
 
 /*
  * SCAN (SET)

@@ -40,6 +40,12 @@ import { type Attachment, fillAttachment } from './attachment.ts'
 import { bodyOf } from './body.ts'
 import { type Calls, RETRY_US_MAX } from './calls.ts'
 import {
+  type CardFigures,
+  type RegionFigures,
+  readCardFigures,
+  readRegionFigures,
+} from './figures.ts'
+import {
   type PartStatus,
   PLACEMENTS,
   type RegionInfo,
@@ -396,6 +402,20 @@ export class Management {
       first += here
     }
     return counters
+  }
+
+  /** What the card has done since its start. An older card refuses it: REQUEST. */
+  async figures(): Promise<CardFigures> {
+    return readCardFigures(await this.get('figures', mad.ATTRIBUTE_FIGURES, 0, bodyOf()))
+  }
+
+  /** What became durable in a region, and how soon. An older card refuses it: REQUEST. */
+  figuresOf(name: string): Promise<RegionFigures> {
+    return readRegionFigures((first) => {
+      const body = namedBody(name, 0)
+      body[mad.FIGURES_FIRST_BUCKET] = first
+      return this.get(`figures of '${name}'`, mad.ATTRIBUTE_FIGURES, 0, body)
+    })
   }
 
   /** Checks some records of the region with their check codes, from `record` on, and repairs. */

@@ -225,6 +225,8 @@ const GOOD: Record<string, Good> = {
     status: [],
     report: [],
     counters: [],
+    figures: [],
+    figuresOf: ['r'],
     queues: [],
     reconnect: [],
   }),

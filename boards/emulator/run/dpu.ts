@@ -376,6 +376,7 @@ export class EmulatedDpu {
     try {
       const idleWithinUs = run()
       this.waitForReads()
+      this.machine!.tellEnd(Math.max(this.clock.nowUs, this.busyUntilUs))
       if (this.machine!.dead) this.turnOff()
       else if (idleWithinUs > 0) this.scheduleIdle(idleWithinUs)
     } catch (error) {

@@ -20,6 +20,7 @@ import {
   ARRANGE,
   AUX,
   BAD_COMMAND,
+  CALL_ENDED_AT,
   CHECK,
   COMMAND_WORDS,
   COMMANDS_AT,
@@ -222,6 +223,7 @@ export class EmulatedMachine implements Machine {
   private readonly link: PcieLink | null
   private readonly words: Float64Array
   private readonly halves: Int32Array
+  private readonly callEnded: Float64Array
   private readonly counts: Float64Array = new Float64Array(OP_NAMES.length)
   private readonly code: Uint8Array = new Uint8Array(CHECK_CODE_BYTES)
   /** Packet memory, to be read big-endian, and the word that an atomic command stores. */
@@ -277,6 +279,7 @@ export class EmulatedMachine implements Machine {
     const { buffer, byteOffset } = packets
     this.words = new Float64Array(buffer, byteOffset + COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
     this.halves = new Int32Array(buffer, byteOffset, packets.length >> 2)
+    this.callEnded = new Float64Array(buffer, byteOffset + CALL_ENDED_AT, 1)
     this.operands = new DataView(buffer, byteOffset, packets.length)
     this.noise = new NoiseCommands(packets, (at, length) => this.space(at, length) === PACKETS)
     this.fencesBefore = options.nvdimm.fences
@@ -783,6 +786,11 @@ export class EmulatedMachine implements Machine {
   /** Writes the health bits, as a board may at any time. */
   tellHealth(): void {
     this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
+  }
+
+  /** Says when the last call of the firmware was over, as a board may. */
+  tellEnd(nowUs: number): void {
+    this.callEnded[0] = nowUs
   }
 
   /** Sets what is watched from now on; an empty object ends it. */

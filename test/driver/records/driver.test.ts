@@ -583,6 +583,29 @@ describe('X-7: every refusal has a typed reason', () => {
     await region.persist(0, record(8, 3)).persisted
   })
 
+  test('figures: what a card has acknowledged, and how soon; by region, and each time more', async () => {
+    const { region, dpu } = await bench()
+    const other = await dpu.provision({ name: 'other', slots: 4, capacity: 64 })
+    const before = await dpu.figures()
+    expect(await dpu.figuresOf('orders')).toEqual({
+      ...{ region: region.info.id, acknowledged: 0n, bytes: 0n, totalUs: 0n, latency: [] },
+    })
+    const writes = Array.from({ length: 100 }, (_, i) => region.persist(i % 16, record(i, i)))
+    await Promise.all(writes.map((write) => write.persisted))
+    await other.persist(0, record(64, 1)).persisted
+    const { acknowledged, bytes, latency } = await dpu.figuresOf('orders')
+    expect([acknowledged, bytes]).toEqual([100n, 4950n])
+    expect(latency.reduce((all, { count }) => all + count, 0n)).toBe(100n)
+    for (const { fromUs, toUs } of latency) expect(toUs).toBeGreaterThan(fromUs)
+    expect(await dpu.figuresOf('other')).toMatchObject({ acknowledged: 1n, bytes: 64n })
+    const after = await dpu.figures()
+    for (const name of ['bursts', 'fences', 'acknowledgements'] as const) {
+      expect(after[name]).toBeGreaterThan(before[name])
+    }
+    expect(await failure(dpu.figuresOf('none'))).toMatchObject({ fault: 'NO_REGION' })
+    expect(await failure(dpu.figuresOf(''))).toMatchObject({ code: 'PERDURE_ARGUMENT' })
+  })
+
   test('a wrong key is an access error of that record; the others are made durable', async () => {
     const { region, dpu } = await bench()
     const before = region.persist(1, record(8, 1))

@@ -30,8 +30,8 @@ const OF_FIRMWARE = `
   batch-mixed-hostile batch-mixed-lanes batch-mixed-order batch-mixed-through batch-notices
   batch-queues batch-relay batch-requester batch-through changing-peers congestion connect
   connect-active connect-depths connect-doubt connect-link control control-edges cookies criteria
-  criteria-wire engines entering evidence-failures flush guard handshake long-read lost-requests
-  media-errors neighbours noise noise-points on-demand on-demand-calls on-demand-host
+  criteria-wire engines entering evidence-failures figures flush guard handshake long-read
+  lost-requests media-errors neighbours noise noise-points on-demand on-demand-calls on-demand-host
   on-demand-shared once operations operations-forgotten operations-late operations-table ordered
   ordered-edges pair part-report pcie-connect persist persist-edges placement-agent placement-away
   placement-bypass placement-chains placement-edges placement-lanes placement-lives placement-mixed

@@ -210,8 +210,9 @@ const CONTROL: readonly Operation[] = [
       putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
     })
   }),
-  served('STATUS, REPORT, COUNTERS and REGION', (world) => {
+  served('STATUS, REPORT, COUNTERS, FIGURES and REGION', (world) => {
     const asks = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_REPORT, mad.ATTRIBUTE_COUNTERS]
+    asks.push(mad.ATTRIBUTE_FIGURES)
     for (const attribute of [...asks, mad.ATTRIBUTE_REGION]) {
       world.card!.manage(mad.METHOD_GET, attribute)
     }

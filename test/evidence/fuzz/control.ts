@@ -52,6 +52,7 @@ const BODIES: Readonly<Record<number, (body: Uint8Array) => void>> = {
     body[mad.REGION_COPIES] = 2
   },
   [mad.ATTRIBUTE_OPEN]: (body) => name(body, 'bytes'),
+  [mad.ATTRIBUTE_FIGURES]: (body) => name(body, 'bytes'),
   [mad.ATTRIBUTE_REMOVE]: (body) => name(body, 'hostile0'),
   [mad.ATTRIBUTE_CONNECT]: (body) => {
     putU32(body, mad.CONNECT_CLIENT_QP, 0x222)

@@ -171,12 +171,12 @@ describe('the datagram', () => {
   test('every attribute is refused with the wrong method, and every number that is none', () => {
     const card = formatted()
     const attributes = Object.entries(mad).filter(([name]) => name.startsWith('ATTRIBUTE_'))
-    expect(attributes.length, 'a new attribute: is it a GET, below?').toBe(43)
+    expect(attributes.length, 'a new attribute: is it a GET, below?').toBe(44)
     const numbers = attributes.map(([, value]) => value as number)
     for (const attribute of [...numbers, 0, 1, 0x16, 0x7fff, 0xffff]) {
       // A response is nobody's question: queue-gsi.test.ts.
       for (const method of [0, 1, 2, 3, 0x80, 0x82, 0xff]) {
-        const get = [0x10, 0x13, 0x14, 0x30, 0x31, 0x60, 0x61, 0x75, 0x81].includes(attribute)
+        const get = [0x10, 0x13, 0x14, 0x30, 0x31, 0x34, 0x60, 0x61, 0x75, 0x81].includes(attribute)
         const right = numbers.includes(attribute) && method === (get ? METHOD_GET : METHOD_SET)
         const { fault } = card.manage(method, attribute, named('none'))
         if (!right) expect(fault, `${method} ${attribute}`).toBe('REQUEST')

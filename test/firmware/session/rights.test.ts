@@ -52,6 +52,7 @@ const CALLS: Readonly<Record<string, readonly ['GET' | 'SET', Asker]>> = {
   STATUS: ['GET', 'stranger'],
   HANDSHAKE: ['SET', 'stranger'],
   COUNTERS: ['GET', 'reader'],
+  FIGURES: ['GET', 'reader'],
   OPEN: ['GET', 'reader'],
   REGION: ['GET', 'reader'],
   REPORT: ['GET', 'reader'],

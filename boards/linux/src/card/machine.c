@@ -503,3 +503,7 @@ void machine_tell_health(struct machine *machine) {
                    (memory->forgets_because != NULL ? HAL_VOLATILE : 0);
   memcpy(machine->packets + HAL_HEALTH_AT, &health, sizeof health);
 }
+
+void machine_tell_end(struct machine *machine, double now_us) {
+  memcpy(machine->packets + HAL_CALL_ENDED_AT, &now_us, sizeof now_us);
+}

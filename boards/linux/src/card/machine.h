@@ -53,4 +53,7 @@ uint32_t machine_run(struct machine *machine, double count);
 /* Writes the health bits into packet memory. Called before every call of the firmware. */
 void machine_tell_health(struct machine *machine);
 
+/* Likewise when the last call was over. Called behind it, when what it sent has left. */
+void machine_tell_end(struct machine *machine, double now_us);
+
 #endif

@@ -71,6 +71,7 @@ static uint64_t sooner(uint64_t one, uint64_t other) {
  */
 static bool took(struct service *service, double wanted, uint32_t frames, uint64_t now_us) {
   links_flush(service->links);
+  machine_tell_end(service->machine, (double)service_now_us());
   uint64_t sent = links_sum(service->links).sent - service->sent;
   service->sent += sent;
   if (wanted < 0) return false;

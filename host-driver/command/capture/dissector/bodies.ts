@@ -57,6 +57,7 @@ export const BODIES: readonly Body[] = [
     attributes: [
       ...[m.ATTRIBUTE_PROVISION, m.ATTRIBUTE_OPEN, m.ATTRIBUTE_REMOVE, m.ATTRIBUTE_PUBLISH],
       ...[m.ATTRIBUTE_ATTACH, m.ATTRIBUTE_DETACH, m.ATTRIBUTE_ON_DEMAND],
+      m.ATTRIBUTE_FIGURES,
     ],
     fields: [NAME],
   },
@@ -126,6 +127,20 @@ export const BODIES: readonly Body[] = [
       field('scan.checked', 'Checked', m.SCAN_CHECKED, 4),
       field('scan.repaired', 'Repaired', m.SCAN_REPAIRED, 4),
       field('scan.lost', 'Lost', m.SCAN_FOUND_LOST, 4),
+    ],
+  },
+  {
+    side: 'answer',
+    attributes: [m.ATTRIBUTE_FIGURES],
+    fields: [
+      NAME,
+      field('region.id', 'Region id', m.FIGURES_REGION, 4),
+      field('figures.bursts', 'Bursts', m.FIGURES_BURSTS, 8),
+      field('figures.fences', 'Fences', m.FIGURES_FENCES, 8),
+      field('figures.acks', 'Acknowledgements', m.FIGURES_ACKS, 8),
+      field('figures.bytes', 'Bytes of the region that are durable', m.FIGURES_BYTES, 8),
+      field('figures.time', 'Sum of the times, µs', m.FIGURES_TIME, 8),
+      field('figures.next', 'Bucket to go on with', m.FIGURES_NEXT, 1),
     ],
   },
   {

@@ -14,7 +14,7 @@ const NAMES = `
   batch-mixed-hostile batch-model batch-notices batch-queues batch-relay batch-requester batch-rest
   batch-through books captures chains changing-peers congestion connect connect-active
   connect-depths connect-doubt connect-link connect-linux control control-edges cookies criteria
-  criteria-wire dialogues duplicates entering entropy fences flush full-group groups guard
+  criteria-wire dialogues duplicates entering entropy fences figures flush full-group groups guard
   handshake headers hostile icrc layout long-read lost-requests media-errors media-lies neighbours
   noise noise-points on-demand on-demand-calls on-demand-shared once operations
   operations-forgotten operations-late operations-life operations-line operations-table ordered

@@ -92,6 +92,7 @@ const WORTH: readonly (readonly [number, number])[] = [
   [2, 0x32], // SCAN
   [2, 0x33], // SETTLE
   [1, 0x30], // REPORT
+  [1, 0x34], // FIGURES
 ]
 
 /** Others, where cards relay to each other. */
