@@ -8,19 +8,22 @@
  *   one life of a card. Values of labels are words of a card, and may be anything.
  */
 
+import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
 import type { PartStatus } from '../../control/part.ts'
 import { serves } from '../base/part-text.ts'
 import type { RegionSample, Sample } from './sample.ts'
 
 /** One number, and the labels that it has beside its target. */
 export interface Point {
+  /** Of a histogram: what stands behind the name of its family. */
+  readonly suffix?: '_bucket' | '_sum' | '_count'
   readonly labels: Readonly<Record<string, string>>
   readonly value: number | bigint
 }
 
 export interface Family {
   readonly name: string
-  readonly type: 'counter' | 'gauge'
+  readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   readonly points: (sample: Sample) => readonly Point[]
 }
@@ -97,6 +100,48 @@ function queuePoints({ queues }: Sample): Point[] {
     const event = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
     return { labels: { event }, value }
   })
+}
+
+/** A number of the card's figures. */
+function ofFigures(
+  name: string,
+  help: string,
+  value: (figures: NonNullable<Sample['figures']>) => bigint,
+): Family {
+  const points = ({ figures }: Sample): Point[] => {
+    return figures === null ? [] : [{ labels: {}, value: value(figures) }]
+  }
+  return { name, type: 'counter', help, points }
+}
+
+type Told = NonNullable<RegionSample['figures']>
+
+/** Points of each region that tells its figures. */
+function ofAcknowledged(points: (figures: Told, labels: Point['labels']) => readonly Point[]) {
+  return ({ regions }: Sample): Point[] =>
+    (regions ?? []).flatMap(({ name, id, figures }) => {
+      return figures === null ? [] : points(figures, { region: name, id: String(id) })
+    })
+}
+
+/** Every bucket, each time, as Prometheus compares them by their borders. */
+function histogramPoints(
+  { latency, acknowledged, totalUs }: Told,
+  labels: Point['labels'],
+): Point[] {
+  const counts = new Map(latency.map(({ fromUs, count }) => [fromUs, count]))
+  let upTo = 0n
+  const buckets = Array.from({ length: BUCKETS }, (_, bucket): Point => {
+    upTo += counts.get(bucketBeginUs(bucket)) ?? 0n
+    const endUs = bucketBeginUs(bucket + 1)
+    const le = endUs === Number.POSITIVE_INFINITY ? '+Inf' : String(endUs / 1e6)
+    return { suffix: '_bucket', labels: { ...labels, le }, value: upTo }
+  })
+  return [
+    ...buckets,
+    { suffix: '_sum', labels, value: Number(totalUs) / 1e6 },
+    { suffix: '_count', labels, value: acknowledged },
+  ]
 }
 
 function ofQueues(
@@ -241,6 +286,32 @@ export const FAMILIES: readonly Family[] = [
     'Records of which decayed copies were made whole, since the start.',
     ...([({ repaired }: RegionSample) => repaired, isOfRecords] as const),
   ),
+  ofFigures(
+    'perdure_bursts_total',
+    'Calls of the board that brought frames or doorbells, since the start.',
+    ({ bursts }) => bursts,
+  ),
+  ofFigures('perdure_fences_total', 'Fences since the start.', ({ fences }) => fences),
+  ofFigures(
+    'perdure_acknowledgements_total',
+    'PERSIST_ACKs that left, and answers to FLUSH and ATOMIC WRITE, since the start.',
+    ({ acknowledgements }) => acknowledgements,
+  ),
+  {
+    ...{ name: 'perdure_persist_records_total', type: 'counter' },
+    help: 'Records that became durable, and stores and FLUSHes of plain bytes, since the start.',
+    points: ofAcknowledged(({ acknowledged }, labels) => [{ labels, value: acknowledged }]),
+  },
+  {
+    ...{ name: 'perdure_persist_bytes_total', type: 'counter' },
+    help: 'Bytes of one copy that became durable, since the start.',
+    points: ofAcknowledged(({ bytes }, labels) => [{ labels, value: bytes }]),
+  },
+  {
+    ...{ name: 'perdure_persist_seconds', type: 'histogram' },
+    help: 'From the burst with the last packet to its acknowledgement.',
+    points: ofAcknowledged(histogramPoints),
+  },
   ofQueues('perdure_host_queues', 'Queues that the host has room for.', ({ queues }) => queues),
   ofQueues('perdure_host_queues_used', 'Queues of the host in use.', ({ used }) => used),
   ofQueues(

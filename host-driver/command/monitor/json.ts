@@ -18,7 +18,7 @@ export function lookJson(look: Look): object {
     return { ...head, code, reason, since: new Date(sinceMs).toISOString() }
   }
   const { sample, rates } = look
-  const { faults, queues, regions, recovery, firmware, answerMs } = sample
+  const { faults, figures, queues, regions, recovery, firmware, answerMs } = sample
   return {
     ...head,
     answerMs,
@@ -27,6 +27,7 @@ export function lookJson(look: Look): object {
     recovery,
     regions,
     faults,
+    figures,
     queues,
     firmware,
   }

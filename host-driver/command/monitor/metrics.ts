@@ -34,7 +34,9 @@ function linesOf(family: Family, looks: readonly Look[]): string[] {
   const lines = looks.flatMap((look) => {
     if (!look.up) return []
     const points = family.points(look.sample)
-    return points.map((one) => sampleLine(family.name, look.target, one))
+    return points.map((one) => {
+      return sampleLine(`${family.name}${one.suffix ?? ''}`, look.target, one)
+    })
   })
   return lines.length === 0 ? [] : [headOf(family), ...lines]
 }

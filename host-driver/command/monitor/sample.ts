@@ -1,6 +1,6 @@
 /**
- * What a card tells of itself at one time: the answers to STATUS, COUNTERS, QUEUES, REGION and
- * REPORT.
+ * What a card tells of itself at one time: the answers to STATUS, COUNTERS, FIGURES, QUEUES, REGION
+ * and REPORT.
  *
  * Invariants:
  * - A sample holds what the card has said, and nothing else. What a card does not tell this client
@@ -11,6 +11,7 @@
 
 import { ON_DEMAND_REGIONS, REGIONS } from '../../../firmware/board/limits.ts'
 import { RefusedError } from '../../base/errors.ts'
+import type { CardFigures, RegionFigures } from '../../control/figures.ts'
 import type { Management } from '../../control/management.ts'
 import type { PartStatus, RegionInfo } from '../../control/part.ts'
 import type { QueuesStatus } from '../../control/queues.ts'
@@ -18,7 +19,10 @@ import { serves } from '../base/part-text.ts'
 import type { FirmwareSample } from './firmware.ts'
 
 /** A region as it is told: whoever looks needs no key of it. */
-export type RegionSample = Omit<RegionInfo, 'key' | 'rkey'>
+export interface RegionSample extends Omit<RegionInfo, 'key' | 'rkey'> {
+  /** What it has acknowledged, and how soon. */
+  readonly figures: RegionFigures | null
+}
 
 /** What the report of the last start says, in numbers of records; scans since then add to it. */
 interface RecoverySample {
@@ -43,6 +47,8 @@ export interface Sample {
   readonly isWhole: boolean
   /** How often each fault was met since the start, by name; only those that were. */
   readonly faults: Readonly<Record<string, bigint>> | null
+  /** Bursts, fences and acknowledgements since the start. */
+  readonly figures: CardFigures | null
   readonly queues: QueuesStatus | null
   readonly regions: readonly RegionSample[] | null
   readonly recovery: RecoverySample | null
@@ -64,6 +70,8 @@ export class Sampler {
   private readonly management: Management
   private readonly askFirmware: () => Promise<FirmwareSample | null>
   private empty: { readonly of: string; readonly sinceMs: Map<number, number> }
+  /** The life of a card that does not tell its figures: it is not asked again. */
+  private silent = ''
   private reported: { readonly of: string; readonly recovery: RecoverySample | null } | null = null
 
   /** `askFirmware` asks the port of SMP, where there is one. */
@@ -86,7 +94,8 @@ export class Sampler {
       ])
       const hasHost = queues !== null && queues.epoch !== 0
       const isWhole = !serves(part) || part.incarnation > 0
-      const regions = await this.regions(part, isWhole, hasHost)
+      const figures = await this.figures(part)
+      const regions = await this.regions(part, isWhole, hasHost, figures !== null)
       const recovery = await this.recovery(part)
       const firmware = await this.askFirmware()
       if (lifeOf(await management.status()) !== lifeOf(part) && again < AGAIN) continue
@@ -98,6 +107,7 @@ export class Sampler {
         part,
         isWhole,
         faults,
+        figures,
         queues,
         regions,
         recovery,
@@ -106,11 +116,20 @@ export class Sampler {
     }
   }
 
+  /** Older firmware has none, and would count each question among its faults. */
+  private async figures(part: PartStatus): Promise<CardFigures | null> {
+    if (this.silent === lifeOf(part)) return null
+    const figures = await told(this.management.figures())
+    if (figures === null) this.silent = lifeOf(part)
+    return figures
+  }
+
   /** Those of the part, and the memory of its host where it has one. */
   private async regions(
     part: PartStatus,
     isWhole: boolean,
     hasHost: boolean,
+    hasFigures: boolean,
   ): Promise<RegionSample[] | null> {
     if (!isWhole) return null
     if (!serves(part)) return []
@@ -118,7 +137,13 @@ export class Sampler {
     if (this.empty.of !== life) this.empty = { of: life, sinceMs: new Map() }
     const own = await this.regionsAt(0, part.regions)
     const ofHost = hasHost ? await this.regionsAt(REGIONS, ON_DEMAND_REGIONS) : []
-    return own && [...own, ...(ofHost ?? [])]
+    const withFigures = own?.map(async (region) => {
+      const figures = hasFigures ? await told(this.management.figuresOf(region.name)) : null
+      return { ...region, figures }
+    })
+    return withFigures === undefined
+      ? null
+      : [...(await Promise.all(withFigures)), ...(ofHost ?? [])]
   }
 
   /** Null where one of them is not told. */
@@ -164,7 +189,7 @@ function lifeOf({ deviceId, incarnation }: PartStatus): string {
 }
 
 function withoutKeys({ key: _key, rkey: _rkey, ...region }: RegionInfo): RegionSample {
-  return region
+  return { ...region, figures: null }
 }
 
 /** The answer, or null where the card refuses it to us. */

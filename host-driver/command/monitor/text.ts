@@ -8,7 +8,7 @@
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import type { PartStatus } from '../../control/part.ts'
 import { serves, servesText } from '../base/part-text.ts'
-import { type Cell, table } from '../base/table.ts'
+import { bytesText, type Cell, table, timeText as usText } from '../base/table.ts'
 import type { HealthEvent, Look, UpLook } from './look.ts'
 import type { Sample } from './sample.ts'
 
@@ -69,6 +69,7 @@ export function lookLine(look: Look): string {
     `incarnation ${whole(sample, 'incarnation')}`,
     `lost ${whole(sample, 'unsettled')}`,
     `mended ${mendedIn(look)}`,
+    `records ${rateText(rates?.work?.records)}/s`,
     `faults ${rateText(rates?.met)}/s`,
     `refused ${rateText(rates?.refusals)}/s`,
     ...(hasHost(look) ? [`queues ${queues!.used}, elements ${elementsText(look)}/s`] : []),
@@ -127,7 +128,13 @@ function cardLines(looks: readonly Look[]): string[] {
     ]
   })
   const away = looks.flatMap((look) => (look.up ? [] : [`${look.target}: ${look.reason}`]))
-  return [...table(CARD_HEAD, rows), ...away]
+  return [...table(CARD_HEAD, rows), ...away, ...looks.flatMap(untoldLines)]
+}
+
+/** Why there is nothing of what a card acknowledges, though it tells all of itself. */
+function untoldLines(look: Look): string[] {
+  if (!look.up || !look.sample.isWhole || look.sample.figures !== null) return []
+  return [`${look.target}: does not tell what it acknowledges, as its firmware is older`]
 }
 
 /** A table of what one card has of something. */
@@ -137,7 +144,9 @@ interface CardTable {
   readonly rows: readonly (readonly Cell[])[]
 }
 
-const TABLES: readonly ((look: UpLook) => CardTable)[] = [regionTable, faultTable, queueTable]
+const TABLES: readonly ((look: UpLook) => CardTable)[] = [
+  ...[workTable, paceTable, regionTable, faultTable, queueTable],
+]
 
 /** The tables of a card that have something in them. */
 export function tablesOf(look: UpLook): CardTable[] {
@@ -149,6 +158,36 @@ function ofSeveral(looks: readonly UpLook[], tableOf: (look: UpLook) => CardTabl
   const each = looks.map((look) => ({ target: look.target, ...tableOf(look) }))
   const rows = each.flatMap((one) => one.rows.map((row) => [one.target, ...row]))
   return rows.length === 0 ? [] : table(['card', ...each[0]!.head], rows)
+}
+
+/** What the card does, where it counts that. */
+function workTable({ sample, rates }: UpLook): CardTable {
+  const head = ['records/s', 'bytes/s', 'bursts/s', 'fences/s', 'acknowledged/s']
+  const title = 'What the card does, in a second'
+  const work = rates?.work
+  const row: Cell[] = [
+    rateText(work?.records),
+    work ? bytesText(work.bytes) : NONE,
+    ...[rateText(work?.bursts), rateText(work?.fences), rateText(work?.acknowledgements)],
+  ]
+  return { title, head, rows: sample.figures === null ? [] : [row] }
+}
+
+/** What became durable in each region since the last look, and how soon. */
+function paceTable({ sample, rates }: UpLook): CardTable {
+  const rows = (sample.regions ?? []).flatMap(({ id, name, figures }): Cell[][] => {
+    if (figures === null) return []
+    const rate = rates?.regions?.[id]
+    const times = [rate?.p50Us, rate?.p99Us, rate?.p999Us].map((us) => within(us))
+    const bytes = rate ? bytesText(rate.bytes) : NONE
+    return [[name, rateText(rate?.records), bytes, ...times, figures.acknowledged]]
+  })
+  const head = ['region', 'records/s', 'bytes/s', 'p50', 'p99', 'p99.9', 'since the start']
+  return { title: 'How soon records are durable', head, rows }
+}
+
+function within(us: number | null | undefined): Cell {
+  return us === null || us === undefined ? NONE : usText(us)
 }
 
 function regionTable({ sample }: UpLook): CardTable {

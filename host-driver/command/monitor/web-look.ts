@@ -5,6 +5,7 @@ import { partFacts } from '../base/part-text.ts'
 import { findingsOf, gravest } from '../check.ts'
 import type { FirmwareSample } from './firmware.ts'
 import type { HealthEvent, Look, UpLook } from './look.ts'
+import type { Rates } from './rates.ts'
 import type { Sample } from './sample.ts'
 import { tablesOf } from './text.ts'
 import type { WebEvent, WebLook, WebPoint } from './web-told.ts'
@@ -19,7 +20,7 @@ export function webLook(look: Look): WebLook {
   if (!look.up) {
     const since = new Date(look.sinceMs).toISOString().slice(0, 19)
     return {
-      ...{ target, atMs, state: 'AWAY', hasHost: false, tables: [] },
+      ...{ target, atMs, state: 'AWAY', hasHost: false, hasFigures: false, tables: [] },
       findings: [printable(look.reason)],
       facts: [['away since', `${since}Z`]],
       point: gap(atMs),
@@ -33,6 +34,7 @@ export function webLook(look: Look): WebLook {
       return { title, head, rows: rows.map((row) => row.map((cell) => printable(String(cell)))) }
     }),
     hasHost: (look.sample.queues?.epoch ?? 0) !== 0,
+    hasFigures: look.sample.figures !== null,
     point: pointOf(look),
   }
 }
@@ -40,7 +42,7 @@ export function webLook(look: Look): WebLook {
 /** To strangers a card tells some of them only. */
 const FOR_STRANGERS: readonly string[] = ['state', 'health', 'durable', 'who may come', 'path MTU']
 
-function factsOf({ part, isWhole, firmware }: Sample): [string, string][] {
+function factsOf({ part, isWhole, firmware, figures }: Sample): [string, string][] {
   const facts = partFacts(part).map(([name, value]): [string, string] => {
     return [name, printable(String(value))]
   })
@@ -48,7 +50,8 @@ function factsOf({ part, isWhole, firmware }: Sample): [string, string][] {
   const { lanesActive, recordsRepaired } = part
   const words = `${lanesActive} lanes in flight, ${recordsRepaired} records repaired`
   const runs = firmware === null ? [] : [firmwareFact(firmware)]
-  return [...facts, ['last recovery', words], ...runs]
+  const untold: [string, string] = ['acknowledgements', 'not told: its firmware is older']
+  return [...facts, ['last recovery', words], ...runs, ...(figures === null ? [untold] : [])]
 }
 
 function firmwareFact({ version, sha256, onTrial }: FirmwareSample): [string, string] {
@@ -58,7 +61,7 @@ function firmwareFact({ version, sha256, onTrial }: FirmwareSample): [string, st
 
 function gap(atMs: number): WebPoint {
   const none = { faults: null, refused: null, elements: null, completions: null }
-  return { atMs, ...none, answerMs: null }
+  return { atMs, ...none, answerMs: null, records: null, p50Us: null, p99Us: null }
 }
 
 function pointOf({ atMs, sample, rates }: UpLook): WebPoint {
@@ -69,5 +72,13 @@ function pointOf({ atMs, sample, rates }: UpLook): WebPoint {
     elements: rates?.queues?.elements ?? null,
     completions: rates?.queues?.completions ?? null,
     answerMs: sample.answerMs,
+    records: rates?.work?.records ?? null,
+    p50Us: slowest(rates, 'p50Us'),
+    p99Us: slowest(rates, 'p99Us'),
   }
+}
+
+function slowest(rates: Rates | null, which: 'p50Us' | 'p99Us'): number | null {
+  const times = Object.values(rates?.regions ?? {}).flatMap(({ [which]: us }) => us ?? [])
+  return times.length === 0 ? null : Math.max(...times)
 }

@@ -14,6 +14,10 @@ export interface WebPoint {
   readonly elements: number | null
   readonly completions: number | null
   readonly answerMs: number | null
+  readonly records: number | null
+  /** Of the slowest region of the moment, µs. */
+  readonly p50Us: number | null
+  readonly p99Us: number | null
 }
 
 export interface WebTable {
@@ -33,6 +37,8 @@ export interface WebLook {
   readonly tables: readonly WebTable[]
   /** Whether the card tells of a host with queues. */
   readonly hasHost: boolean
+  /** Whether it tells what it acknowledges. */
+  readonly hasFigures: boolean
   readonly point: WebPoint
 }
 

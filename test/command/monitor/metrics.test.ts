@@ -8,12 +8,20 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { BUCKETS } from '../../../firmware/board/latency.ts'
 import { FAMILIES } from '../../../host-driver/command/monitor/families.ts'
 import type { Look } from '../../../host-driver/command/monitor/look.ts'
 import { metricsText } from '../../../host-driver/command/monitor/metrics.ts'
 import { emulateIn, runIn, stop } from '../../support/command/command.ts'
 import { readMetrics } from '../../support/monitor/metrics-text.ts'
-import { firmwareOf, lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
+import {
+  figuresOf,
+  firmwareOf,
+  lookAt,
+  queuesOf,
+  sampleOf,
+  workOf,
+} from '../../support/monitor/samples.ts'
 import { ROOT } from '../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-metrics-'))
@@ -29,6 +37,8 @@ const FULL = sampleOf({
   part: { work: WORK },
   faults: { SLOT: 5n, MEDIA: 2n ** 60n },
   queues: queuesOf({ elements: 7n, queueErrors: 1n }),
+  figures: workOf(5n),
+  region: { figures: figuresOf({ 0: 1n, 8: 3n, 103: 2n }) },
   firmware: firmwareOf(),
 })
 const AWAY: Look = {
@@ -42,7 +52,7 @@ describe('the text', () => {
     const names = ['perdure_up', ...FAMILIES.map(({ name }) => name)]
     expect([...families.keys()]).toEqual(names)
     for (const { samples } of families.values()) {
-      const labels = samples.map((sample) => JSON.stringify(sample.labels))
+      const labels = samples.map(({ suffix, labels: of }) => JSON.stringify([suffix, of]))
       expect(new Set(labels).size).toBe(labels.length)
     }
     const up = families
@@ -55,6 +65,27 @@ describe('the text', () => {
     ])
     const refusals = families.get('perdure_refusals_total')!.samples
     expect(refusals.map(({ value }) => value)).toContain(String(2n ** 60n))
+  })
+
+  test('a histogram has every border each time, in seconds, and grows up to its count', () => {
+    const { type, samples } = readMetrics(metricsText([lookAt(FULL)])).get(
+      'perdure_persist_seconds',
+    )!
+    expect(type).toBe('histogram')
+    const buckets = samples.filter(({ suffix }) => suffix === '_bucket')
+    expect(buckets).toHaveLength(BUCKETS)
+    const borders = buckets.map(({ labels }) => labels.le!.replace('+Inf', 'Infinity')).map(Number)
+    expect(borders.slice(0, 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 10].map((us) => us / 1e6))
+    expect(borders).toEqual([...borders].sort((a, b) => a - b))
+    expect(borders.at(-1)).toBe(Number.POSITIVE_INFINITY)
+    const counts = buckets.map(({ value }) => Number(value))
+    expect([counts[0], counts[7], counts[8], counts[102], counts[103]]).toEqual([1, 1, 4, 4, 6])
+    expect(counts).toEqual([...counts].sort((a, b) => a - b))
+    const rest = samples.filter(({ suffix }) => suffix !== '_bucket')
+    expect(rest.map(({ suffix, value }) => [suffix, Number(value)])).toEqual([
+      ['_sum', (3 * 8 + 2 * 7 * 2 ** 24) / 1e6],
+      ['_count', 6],
+    ])
   })
 
   test('what a card does not tell is absent: queues, regions, and to strangers the part', () => {
@@ -115,7 +146,7 @@ test('a card prints its own, and one that is away does not keep it back', async 
   const families = readMetrics(both.stdout)
   expect(families.get('perdure_up')!.samples.map(({ value }) => value)).toEqual(['1', '0'])
   expect(families.get('perdure_region_slots')!.samples).toEqual([
-    { labels: { target: address, region: 'orders', id: '1' }, value: '8' },
+    { suffix: '', labels: { target: address, region: 'orders', id: '1' }, value: '8' },
   ])
   const health = families.get('perdure_part_health')!.samples
   const ill = health.filter(({ value }) => value === '0').map(({ labels }) => labels.aspect)

@@ -4,13 +4,22 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
 import { eventsOf } from '../../../host-driver/command/monitor/events.ts'
+import { bucketsSince, latencyOf } from '../../../host-driver/command/monitor/latency.ts'
 import type { DownLook, HealthEvent, Look } from '../../../host-driver/command/monitor/look.ts'
 import { ratesOf } from '../../../host-driver/command/monitor/rates.ts'
 import type { Sample } from '../../../host-driver/command/monitor/sample.ts'
 import { Screen } from '../../../host-driver/command/monitor/screen.ts'
 import { lookLine, screenLines } from '../../../host-driver/command/monitor/text.ts'
-import { firmwareOf, lookAt, queuesOf, sampleOf } from '../../support/monitor/samples.ts'
+import {
+  figuresOf,
+  firmwareOf,
+  lookAt,
+  queuesOf,
+  sampleOf,
+  workOf,
+} from '../../support/monitor/samples.ts'
 
 describe('rates', () => {
   const before = sampleOf({
@@ -52,6 +61,89 @@ describe('rates', () => {
     const silent = sampleOf({ ...after, faults: null, queues: null })
     expect(ratesOf(before, silent)).toMatchObject({ met: null, faults: null, queues: null })
     expect(ratesOf(before, silent)?.refusals).toBe(0.5)
+  })
+})
+
+describe('what a card acknowledges', () => {
+  const before = sampleOf({ figures: workOf(100n), region: { figures: figuresOf({ 8: 5n }) } })
+  const after = {
+    ...{ atMs: 2000, figures: workOf(110n) },
+    region: { figures: figuresOf({ 8: 205n, 12: 198n, 20: 2n }) },
+  }
+
+  test('is told by the second: of the card, and of each region', () => {
+    const { work, regions } = ratesOf(before, sampleOf(after))!
+    expect(work).toEqual({
+      ...{ records: 200, bytes: 12_800, bursts: 5, fences: 20, acknowledgements: 10 },
+    })
+    expect(regions?.[1]).toEqual({
+      ...{ records: 200, bytes: 12_800, p50Us: 10 },
+      p99Us: expect.closeTo(16 + (4 * (396 - 200)) / 198, 6),
+      p999Us: expect.closeTo(64 + (16 * (399.6 - 398)) / 2, 6),
+    })
+  })
+
+  test('between two looks is nothing of before, and nothing at all where nothing was', () => {
+    const still = ratesOf(before, sampleOf({ ...after, region: { figures: figuresOf({ 8: 5n }) } }))
+    expect(still?.regions?.[1]).toEqual({
+      ...{ records: 0, bytes: 0, p50Us: null, p99Us: null, p999Us: null },
+    })
+  })
+
+  test.each([
+    ['a card that counts its bursts back', { figures: workOf(1n) }],
+    ['a region that counts back', { region: { figures: figuresOf({ 8: 4n }) } }],
+    ['another start', { part: { incarnation: 2 } }],
+  ])('there are no rates of two lives: %s', (_, more) => {
+    expect(ratesOf(before, sampleOf({ ...after, ...more }))).toBeNull()
+  })
+
+  test('a region that was made again is another one, and has none yet', () => {
+    const again = { ...after, region: { id: 2, figures: figuresOf({ 8: 1n }) } }
+    const rates = ratesOf(before, sampleOf(again))
+    expect(rates?.regions).toEqual({})
+    expect(rates?.work).toMatchObject({ records: 0, bursts: 5 })
+  })
+
+  test('of an older card there is nothing, which is said, and the rest is shown', () => {
+    const older = sampleOf({ atMs: 2000 })
+    expect(ratesOf(before, older)).toMatchObject({ work: null, regions: null, met: 0 })
+    const shown = screenLines([lookAt(older)]).join('\n')
+    expect(shown).toContain('does not tell what it acknowledges')
+    expect(shown).not.toContain('p99')
+    expect(shown).toContain('orders')
+    expect(lookLine(lookAt(older))).toContain('records -/s')
+  })
+
+  test('stands in the tables, with dashes before the second look', () => {
+    const first = screenLines([lookAt(before)]).join('\n')
+    expect(first).toMatch(/^card +region +records\/s +bytes\/s +p50 +p99 +p99.9 +since the start$/m)
+    expect(first).toMatch(/^perdure:\/\/card +orders +- +- +- +- +- +5$/m)
+    const rates = ratesOf(before, sampleOf(after))
+    const lines = screenLines([{ ...lookAt(sampleOf(after)), rates }]).join('\n')
+    expect(lines).toMatch(/^perdure:\/\/card +orders +200 +12.5 KiB +10 µs +20 µs +77 µs +405$/m)
+    expect(lines).toMatch(/^perdure:\/\/card +200 +12.5 KiB +5.0 +20 +10$/m)
+  })
+
+  const all = Array.from({ length: BUCKETS }, (_, bucket) => bucket)
+
+  test.each(all)('each share of what fell into bucket %i alone is in it', (bucket) => {
+    const { latency } = figuresOf({ [bucket]: 1000n })
+    const { p50Us, p99Us, p999Us } = latencyOf(bucketsSince([], latency))
+    const [from, to] = [bucketBeginUs(bucket), bucketBeginUs(bucket + 1)]
+    for (const us of [p50Us, p99Us, p999Us]) {
+      expect(us).toBeGreaterThanOrEqual(from)
+      expect(us).toBeLessThanOrEqual(to)
+    }
+  })
+
+  test('one that is slow among a thousand shows when it is more than its share', () => {
+    const p999Of = (slow: bigint): number => {
+      const { latency } = figuresOf({ 4: 1000n - slow, 40: slow })
+      return latencyOf(bucketsSince([], latency)).p999Us!
+    }
+    expect(p999Of(1n)).toBeLessThanOrEqual(5)
+    expect(p999Of(2n)).toBeGreaterThan(bucketBeginUs(40))
   })
 })
 

@@ -31,15 +31,20 @@ const board = JSON.parse(readFileSync(join(ROOT, 'boards/grafana/perdure.json'),
 const queries = board.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
 const alerts = [...readFileSync(ALERTS, 'utf8').matchAll(/^ +expr: (.*)$/gm)].map(([, one]) => one!)
 
+/** The names of the series of a family. */
+function namesOf({ name, type }: (typeof FAMILIES)[number]): string[] {
+  return type === 'histogram' ? ['_bucket', '_sum', '_count'].map((one) => name + one) : [name]
+}
+
 describe('as a text', () => {
   test('every metric that is asked for is one that a monitor tells', () => {
-    const known = ['perdure_up', ...FAMILIES.map(({ name }) => name)]
+    const known = ['perdure_up', ...FAMILIES.flatMap(namesOf)]
     for (const query of [...queries, ...alerts]) {
       const named = query.match(/\bperdure_\w+/g) ?? []
       expect(named.length, query).toBeGreaterThan(0)
       for (const name of named) expect(known).toContain(name)
     }
-    expect(alerts).toHaveLength(6)
+    expect(alerts).toHaveLength(7)
   })
 
   test('no two panels have one number, or stand on one another', () => {
@@ -56,7 +61,7 @@ const has = (program: string): boolean => spawnSync(program, ['--version']).stat
 
 test.skipIf(!has('promtool'))('promtool takes the alerts (needs prometheus)', () => {
   const { status, stdout } = spawnSync('promtool', ['check', 'rules', ALERTS], { encoding: 'utf8' })
-  expect([status, stdout]).toEqual([0, expect.stringContaining('6 rules found')])
+  expect([status, stdout]).toEqual([0, expect.stringContaining('7 rules found')])
 })
 
 describe.skipIf(!has('prometheus'))('in a Prometheus (needs prometheus)', THOROUGH, () => {
@@ -74,6 +79,8 @@ describe.skipIf(!has('prometheus'))('in a Prometheus (needs prometheus)', THOROU
     started.push(card)
     target = address!
     await runIn(folder, ['read', target, 'none'])
+    writeFileSync(join(folder, 'note'), 'x')
+    await runIn(folder, ['persist', target, 'orders', 'note', '--raw'])
     const words = ['monitor', target, '--interval', '0.5', '--timeout', '60', '--web']
     const monitor = spawn(process.execPath, [COMMAND, ...words], { cwd: folder, env: PLAIN })
     monitor.stderr.resume()

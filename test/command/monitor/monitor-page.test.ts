@@ -89,6 +89,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page of a monitor (needs chromium)', () => {
       await page.locator('figure:not([hidden]) canvas').nth(1).waitFor()
       const captions = await page.locator('figure:not([hidden]) figcaption').allTextContents()
       expect(captions).toEqual([
+        'Records that become durable, in a second',
+        'Within which time, of the slowest region',
         'Faults and refusals, in a second',
         'How long the card takes to answer',
       ])

@@ -86,6 +86,33 @@ test('who looks is not what is seen: a card that nobody else uses meets no fault
   for (const { faults } of looks) expect(faults).toEqual({})
 })
 
+test('what a card acknowledges shows by the second, and how soon it was', async () => {
+  const [card] = await serve('rates.img', '--create', '--region', 'orders:64:64')
+  const monitor = startMonitor(folder, [card, '--json', '--interval', '0.2', '--timeout', '60'])
+  started.push(monitor.child)
+  const first = await monitor.until((line) => line.up === true)
+  const none = { acknowledged: '0', bytes: '0', latency: [] }
+  expect(first).toMatchObject({ rates: null, regions: [{ figures: none }] })
+  writeFileSync(join(folder, 'records'), Buffer.alloc(64 * 64 - 40, 1))
+  const { code } = await runIn(folder, ['persist', card, 'orders', 'records', '--raw'])
+  expect(code).toBe(0)
+  interface Busy {
+    readonly work: { readonly records: number; readonly bursts: number; readonly fences: number }
+    readonly regions: Readonly<Record<string, { p50Us: number | null; p999Us: number | null }>>
+  }
+  const busy = await monitor.until(({ rates }) => {
+    return ((rates as Busy | null | undefined)?.work.records ?? 0) > 0
+  })
+  const { work, regions } = busy.rates as Busy
+  expect(work.bursts).toBeGreaterThan(0)
+  expect(work.fences).toBeGreaterThan(0)
+  expect(regions[1]!.p50Us).toBeGreaterThanOrEqual(0)
+  expect(regions[1]!.p999Us).toBeGreaterThanOrEqual(regions[1]!.p50Us!)
+  expect(await stop(monitor.child)).toBe(0)
+  const [last] = linesOf(await runIn(folder, ['monitor', card, '--count', '1', '--json']))
+  expect(last).toMatchObject({ regions: [{ figures: { acknowledged: '64', bytes: '4056' } }] })
+})
+
 test('refusals, and what a start has lost, show as a table of the moment', async () => {
   const [card, order] = await serve('lost.img', '--create', '--region', 'orders:8:64')
   writeFileSync(join(folder, 'note'), 'x')

@@ -9,6 +9,8 @@ interface MetricFamily {
 }
 
 interface MetricSample {
+  /** Of a histogram: what stands behind the name of its family; else ''. */
+  readonly suffix: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: string
 }
@@ -24,7 +26,7 @@ export function readMetrics(text: string): Map<string, MetricFamily> {
   for (let at = 0; at < lines.length; at++) {
     const help = /^# HELP ([a-z_]+) \S.*$/.exec(lines[at]!)
     if (help !== null) {
-      const type = /^# TYPE ([a-z_]+) (counter|gauge)$/.exec(lines[++at] ?? '')
+      const type = /^# TYPE ([a-z_]+) (counter|gauge|histogram)$/.exec(lines[++at] ?? '')
       const name = help[1]!
       if (type?.[1] !== name || families.has(name)) throw new Error(`a second ${name}, or no TYPE`)
       open = [name, { type: type[2]!, samples: [] }]
@@ -32,10 +34,17 @@ export function readMetrics(text: string): Map<string, MetricFamily> {
       continue
     }
     const { name, labels, value } = SAMPLE.exec(lines[at]!)?.groups ?? {}
-    if (open === null || name !== open[0]) throw new Error(`no sample of its family: ${lines[at]}`)
-    open[1].samples.push({ labels: labelsOf(labels!), value: value! })
+    const suffix = open === null ? undefined : name?.slice(open[0].length)
+    if (open === null || !name?.startsWith(open[0]) || !isSuffix(open[1].type, suffix!)) {
+      throw new Error(`no sample of its family: ${lines[at]}`)
+    }
+    open[1].samples.push({ suffix: suffix!, labels: labelsOf(labels!), value: value! })
   }
   return families
+}
+
+function isSuffix(type: string, suffix: string): boolean {
+  return type === 'histogram' ? ['_bucket', '_sum', '_count'].includes(suffix) : suffix === ''
 }
 
 function labelsOf(text: string): Record<string, string> {

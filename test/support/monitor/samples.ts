@@ -1,9 +1,11 @@
 /** Samples of a card as they might come: as of one that is well, except for what is said. */
 
+import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
 import { QUEUE_COUNTERS, type QueueCounter } from '../../../firmware/host/host.ts'
 import type { FirmwareSample } from '../../../host-driver/command/monitor/firmware.ts'
 import type { UpLook } from '../../../host-driver/command/monitor/look.ts'
 import type { RegionSample, Sample } from '../../../host-driver/command/monitor/sample.ts'
+import type { CardFigures, RegionFigures } from '../../../host-driver/control/figures.ts'
 import type { PartStatus } from '../../../host-driver/control/part.ts'
 import type { QueuesStatus } from '../../../host-driver/control/queues.ts'
 
@@ -20,7 +22,7 @@ const REGION: RegionSample = {
   ...{ name: 'orders', id: 1, kind: 'records', slots: 64, capacity: 4096, copies: 2 },
   ...{ fixedLength: false, pair: false, takesGuards: true, joinsBatches: true },
   ...{ placement: 'local', writePersist: false, protectionDomain: 0, length: 0n, base: 0n },
-  ...{ stride: 8192, unsettled: 0, repaired: 0, readOnly: false, refuses: null },
+  ...{ stride: 8192, unsettled: 0, repaired: 0, readOnly: false, refuses: null, figures: null },
 }
 
 /** What a sample has that is not as it is of a card that is well. */
@@ -30,6 +32,7 @@ interface Said {
   readonly region?: Partial<RegionSample>
   readonly regions?: readonly RegionSample[] | null
   readonly faults?: Readonly<Record<string, bigint>> | null
+  readonly figures?: CardFigures | null
   readonly queues?: QueuesStatus | null
   readonly firmware?: FirmwareSample | null
 }
@@ -40,13 +43,14 @@ export function sampleOf({
   region,
   regions,
   faults = {},
+  figures = null,
   queues,
   firmware,
 }: Said): Sample {
   return {
     ...{ atMs, steadyMs: atMs, answerMs: 1 },
     ...{ part: { ...PART, ...part }, isWhole: true },
-    ...{ faults, queues: queues ?? null },
+    ...{ faults, figures, queues: queues ?? null },
     regions: regions === undefined ? [{ ...REGION, ...region }] : regions,
     firmware: firmware ?? null,
     recovery: { lines: 0, repaired: 0, lost: 0, refused: 0 },
@@ -57,6 +61,22 @@ export function sampleOf({
 export function firmwareOf(said: Partial<FirmwareSample> = {}): FirmwareSample {
   const sha256 = 'ab'.repeat(32)
   return { version: '1.2.3', sha256, onTrial: false, secondsLeft: 0, reason: '', ...said }
+}
+
+/** What a card has done, as often as that each. */
+export function workOf(count: bigint): CardFigures {
+  return { bursts: count, fences: 4n * count, acknowledgements: 2n * count }
+}
+
+/** So many acknowledgements by the bucket that they fell into, of 64 bytes each. */
+export function figuresOf(counts: Readonly<Record<number, bigint>>): RegionFigures {
+  const latency = Array.from({ length: BUCKETS }, (_, bucket) => {
+    const [fromUs, toUs] = [bucketBeginUs(bucket), bucketBeginUs(bucket + 1)]
+    return { fromUs, toUs, count: counts[bucket] ?? 0n }
+  }).filter(({ count }) => count > 0n)
+  const acknowledged = latency.reduce((all, { count }) => all + count, 0n)
+  const totalUs = latency.reduce((all, { fromUs, count }) => all + BigInt(fromUs) * count, 0n)
+  return { region: 1, acknowledged, bytes: 64n * acknowledged, totalUs, latency }
 }
 
 /** A host that has so many of each of these, and none of the others. */

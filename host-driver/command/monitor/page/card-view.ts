@@ -12,6 +12,7 @@ export class CardView {
   private readonly facts = make('dl')
   private readonly tables = make('div')
   private readonly hostChart: Chart
+  private readonly figureCharts: readonly Chart[]
   private readonly charts: readonly Chart[]
 
   constructor(target: string) {
@@ -22,7 +23,17 @@ export class CardView {
       { label: 'elements', figureOf: ({ elements }) => elements },
       { label: 'completions', figureOf: ({ completions }) => completions },
     ])
+    this.figureCharts = [
+      new Chart('Records that become durable, in a second', '/s', [
+        { label: 'records', figureOf: ({ records }) => records },
+      ]),
+      new Chart('Within which time, of the slowest region', ' µs', [
+        { label: 'half of them', figureOf: ({ p50Us }) => p50Us },
+        { label: '99 %', figureOf: ({ p99Us }) => p99Us },
+      ]),
+    ]
     this.charts = [
+      ...this.figureCharts,
       new Chart('Faults and refusals, in a second', '/s', [
         { label: 'faults met', figureOf: ({ faults }) => faults },
         { label: 'strangers refused', figureOf: ({ refused }) => refused },
@@ -48,13 +59,14 @@ export class CardView {
     for (const chart of this.charts) chart.add(point)
   }
 
-  show({ state, findings, facts, tables, hasHost }: WebLook): void {
+  show({ state, findings, facts, tables, hasHost, hasFigures }: WebLook): void {
     this.state = state
     this.stateWord.className = `state ${state}`
     this.stateWord.textContent = state
     this.findings.replaceChildren(...findings.map((text) => make('li', text)))
     this.facts.replaceChildren(...facts.map(factOf))
     this.hostChart.element.hidden = !hasHost
+    for (const chart of this.figureCharts) chart.element.hidden = !hasFigures
     for (const chart of this.charts) chart.draw()
     this.tables.replaceChildren(...tables.flatMap(tableOf))
   }
