@@ -23,7 +23,7 @@ import type { Boot } from '../simulate/card.ts'
 import { PAST_AN_END } from '../simulate/client.ts'
 import { ACKNOWLEDGE, DATAGRAM, fillPattern, get24, put24 } from '../simulate/frames.ts'
 import { Judge } from '../simulate/judge.ts'
-import { copyAt } from '../simulate/medium.ts'
+import { copyAt, SEVERAL, STRUCTURES, WHILE_IT_SERVES } from '../simulate/medium.ts'
 import { operationOf } from '../simulate/operation.ts'
 import { playScript, playSeed } from '../simulate/play.ts'
 import { Register, type Version } from '../simulate/register.ts'
@@ -31,7 +31,7 @@ import { REGRESSIONS } from '../simulate/regressions.ts'
 import { ALL_WORLDS, type Ends, NO_ENDS, scriptOf, type World } from '../simulate/shape.ts'
 import { shrink } from '../simulate/shrink.ts'
 import { SIMULATE } from '../simulate/stage.ts'
-import { type Played, WORN_OUT } from '../simulate/world.ts'
+import { MORE_CLIENTS, MORE_LOST, type Played, WORN_OUT } from '../simulate/world.ts'
 import { missed, playAll } from '../stage.ts'
 
 const SEED = Number(process.env.SEED ?? 20266)
@@ -86,6 +86,34 @@ test('PSNs go past their ends in each start, and a part may be worn out', async 
   expect(ended.violations).toEqual([])
   expect(ended.counts[WORN_OUT]).toBe(1)
 })
+
+/** Which of those are met in so many worlds of that kind, seed by seed, where nothing is wrong. */
+async function metIn(world: World, seeds: number, wanted: readonly string[]): Promise<string[]> {
+  const met = new Set<string>()
+  for (let seed = 1; seed <= seeds && met.size < wanted.length; seed++) {
+    const { counts, violations } = await playSeed(seed, { world })
+    expect(violations, `seed ${seed}`).toEqual([])
+    for (const name of wanted) if ((counts[name] ?? 0) > 0) met.add(name)
+  }
+  return wanted.filter((name) => met.has(name))
+}
+
+test('R1-E3: more clients come than the table has places, more is lost than the list', async () => {
+  const wanted = [MORE_CLIENTS, MORE_LOST]
+  expect(await metIn('full', 40, wanted)).toEqual(wanted)
+  // Of a world that is not full neither does.
+  expect(await metIn('media', 3, wanted)).toEqual([])
+})
+
+test.each(['full', 'media'] as const)(
+  'R1-E4: media errors hit every structure, and several, while the part serves: %s',
+  async (world) => {
+    const wanted = [...STRUCTURES, SEVERAL].map((hit) => `${hit}${WHILE_IT_SERVES}`)
+    expect(wanted).toHaveLength(5)
+    expect(await metIn(world, 20, wanted)).toEqual(wanted)
+    expect(await metIn('calm', 1, wanted)).toEqual([])
+  },
+)
 
 const LANES_AT = 8192
 const TABLE_AT = 12288

@@ -18,6 +18,9 @@ import type { Register, Version } from './register.ts'
 const SLOT_MAGIC = 0x5044534c
 const ENTRIES_AT = 640
 const ENTRY_BYTES = 128
+/** In an entry: of the region more records are lost than the list names. */
+const FLAGS_WORD = 96 / 4
+const OVERFULL = 16
 const UPDATE_WORD = 32 / 4
 const INCARNATION_WORD = 40 / 4
 const DIRTY_WORD = 44 / 4
@@ -33,6 +36,24 @@ const STARTS_TAKEN_BACK = 256
 const SAVES_FAILED_MOST = 16
 /** Superblock, lanes and operation table: the firmware's own. */
 export const DATA_AT = 28672
+export const TABLE_AT = 12288
+
+/** What a part is made of, as media errors meet it. */
+export const STRUCTURES = ['superblock', 'lane', 'table', 'record'] as const
+
+/** In what is counted: more than one of them; and behind what was hit. */
+export const SEVERAL = 'several structures'
+export const WHILE_IT_SERVES = ' hit while it serves'
+
+export type Structure = (typeof STRUCTURES)[number]
+
+/** What lies in that line of 64 bytes. */
+export function structureOf(line: number): Structure {
+  const at = line * 64
+  if (at < 2 * PAGE_BYTES) return 'superblock'
+  if (at < TABLE_AT) return 'lane'
+  return at < DATA_AT ? 'table' : 'record'
+}
 
 /** A region, from its entry. */
 export interface Layout {
@@ -120,6 +141,12 @@ function laterUpdate({ liveWords }: Nvdimm): boolean {
     if (first !== second) return second > first
   }
   return false
+}
+
+/** Does the part say that more of that region is lost than stands on its list? */
+export function isOverfull(part: Nvdimm, index: number): boolean {
+  const word = countingPage(part) + (ENTRIES_AT + index * ENTRY_BYTES) / 4 + FLAGS_WORD
+  return (part.liveWords[word]! & OVERFULL) !== 0
 }
 
 /** Is the record on the list of the lost of the first page of the superblock? */

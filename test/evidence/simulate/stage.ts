@@ -6,6 +6,7 @@
 import type { Stage, Tally, Violation } from '../stage.ts'
 import { addTally, NOTHING, type Replayed, type Shard, type Size } from '../stage.ts'
 import { PAST_AN_END } from './client.ts'
+import { SEVERAL, STRUCTURES, WHILE_IT_SERVES } from './medium.ts'
 import { NETWORK_FAULTS } from './network.ts'
 import { PARTIES, TROUBLES } from './own-host.ts'
 import { playScript, playSeed, stepsOf } from './play.ts'
@@ -14,7 +15,7 @@ import { REGRESSIONS } from './regressions.ts'
 import { RELAY_EVENTS } from './relays/steps.ts'
 import { ALL_WORLDS, RELAYS, type Script, scriptOf, WORLDS, type World } from './shape.ts'
 import { shrink } from './shrink.ts'
-import { type Played, WORN_OUT } from './world.ts'
+import { MORE_CLIENTS, MORE_LOST, type Played, WORN_OUT } from './world.ts'
 
 interface Plan {
   readonly shards: number
@@ -129,7 +130,10 @@ function wanted(size: Size): string[] {
     cells.push(strategy)
   }
   const relays = size === 'cut' ? ['relay PASS', 'relay broken'] : RELAY_EVENTS
-  return [...cells, ...phases, 'old', 'new', ...wantedOfHosts(size), ...relays]
+  const hits = [...STRUCTURES, SEVERAL].map((hit) => `${hit}${WHILE_IT_SERVES}`)
+  const full = size === 'cut' ? [MORE_CLIENTS] : [MORE_CLIENTS, MORE_LOST]
+  const happens = [...hits, ...full, ...wantedOfHosts(size), ...relays]
+  return [...cells, ...phases, 'old', 'new', ...happens]
 }
 
 /** Who went, in which placement the records were, how it came back; and what else goes wrong. */

@@ -13,7 +13,15 @@ import { type Client, UP } from './client.ts'
 import { get32 } from './frames.ts'
 import { type Clients, finishHost, hostStep, settleHost } from './hosted-steps.ts'
 import { BATCH_CELL, CELLS, type RecordState } from './judge.ts'
-import { copyAt, sequenceAt } from './medium.ts'
+import {
+  copyAt,
+  SEVERAL,
+  type Structure,
+  sequenceAt,
+  structureOf,
+  TABLE_AT,
+  WHILE_IT_SERVES,
+} from './medium.ts'
 import {
   type Batch,
   CELL_BYTES,
@@ -361,20 +369,30 @@ function fault(world: SimulatedWorld, site: Site, random: Random): void {
 function mediaFault(world: SimulatedWorld, site: Site, random: Random): void {
   const { part } = site.card
   const kind = random.below(10)
-  if (world.shape.full && kind < 7) {
+  if (world.shape.full && kind === 6) poisonMost(world, site, random)
+  else if (world.shape.full && kind < 6) {
     for (let i = random.below(16); i >= 0; i--) poisonRecord(world, site, random)
   } else if (kind < 6) poisonRecord(world, site, random)
   else if (kind < 8) {
-    world.count('poisoned lane')
     const line = LANES_AT / LINE_BYTES + random.below(LANES)
     site.judge.noteLane(part.live.slice(line * LINE_BYTES, (line + 1) * LINE_BYTES))
     part.poison(line)
+    noteHit(world, site, 'lane')
   } else if (kind === 8) {
     // One page of the superblock, while the other is whole.
-    world.count('poisoned superblock')
     const page = random.below(2)
-    if (isWhole(part, (1 - page) * 4096, 4096)) part.poison(page * 64 + random.below(12))
+    if (!isWhole(part, (1 - page) * 4096, 4096)) return
+    part.poison(page * 64 + random.below(12))
+    noteHit(world, site, 'superblock')
   } else poisonTable(world, site, random)
+}
+
+/** Counts what was hit, whether its card serves, and whether other structures are hit, too. */
+function noteHit(world: SimulatedWorld, { card }: Site, structure: Structure): void {
+  const how = card.isOn ? WHILE_IT_SERVES : ' hit'
+  const hit = new Set(card.part.faulty().map(structureOf))
+  world.count(`${structure}${how}`)
+  if (hit.size > 1) world.count(`${SEVERAL}${how}`)
 }
 
 /** Can it be read, and is it durable as it is? Behind a fence that failed it is not. */
@@ -384,24 +402,48 @@ function isWhole(part: Nvdimm, at: number, bytes: number): boolean {
 }
 
 /** A line of the operation table, or both of one of the clients: as they repeat what they asked. */
-function poisonTable(world: SimulatedWorld, { card }: Site, random: Random): void {
-  world.count('poisoned table')
+function poisonTable(world: SimulatedWorld, site: Site, random: Random): void {
   const both = random.chance(0.5)
   const place = random.below(both ? 16 : 128)
   for (const which of both ? [0, 1] : [random.below(2)]) {
-    card.part.poison(12288 / LINE_BYTES + 2 * place + which)
+    site.card.part.poison(TABLE_AT / LINE_BYTES + 2 * place + which)
   }
+  noteHit(world, site, 'table')
 }
 
 /** A line of one copy of a record, now and then of every copy. */
 function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
-  const { judge, card } = site
-  const { layout } = judge
-  const among = judge.touched.size > 0 && random.chance(0.6) ? [...judge.touched] : []
+  const { layout, touched } = site.judge
+  const among = touched.size > 0 && random.chance(0.6) ? [...touched] : []
   const slot = among.length > 0 ? oneOf(random, among) : random.below(layout.slots)
   // A region with a copy that refuses takes no writes: it would never fill up.
   const refuses = random.chance(world.shape.full ? 0.005 : 0.2)
   const every = random.chance(world.shape.full ? 0.2 : 0.08)
+  hitRecord(world, site, random, { slot, refuses, every })
+}
+
+/** Most records lose every copy: they are more than the list of the lost has places for. */
+function poisonMost(world: SimulatedWorld, site: Site, random: Random): void {
+  for (let slot = 0; slot < site.judge.layout.slots; slot++) {
+    if (random.chance(0.9)) hitRecord(world, site, random, { slot, refuses: false, every: true })
+  }
+}
+
+interface Hit {
+  readonly slot: number
+  /** The line takes no stores, or else it cannot be read. */
+  readonly refuses: boolean
+  readonly every: boolean
+}
+
+function hitRecord(
+  world: SimulatedWorld,
+  site: Site,
+  random: Random,
+  { slot, refuses, every }: Hit,
+): void {
+  const { judge, card } = site
+  const { layout } = judge
   const one = random.below(layout.copies)
   for (let c = 0; c < layout.copies; c++) {
     if (!every && c !== one) continue
@@ -409,7 +451,7 @@ function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
     if (refuses) card.part.refuseWrites(line)
     else card.part.poison(line)
   }
-  world.count(refuses ? 'refusing record' : 'poisoned record')
+  noteHit(world, site, 'record')
   world.tell?.(
     `  ${refuses ? 'refusing' : 'poisoned'} record ${slot}, copy ${every ? 'every' : one}`,
   )

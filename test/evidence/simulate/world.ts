@@ -51,6 +51,7 @@ import { BATCH_CELL, CELLS, Judge } from './judge.ts'
 import {
   DATA_AT,
   INCARNATION_LAST,
+  isOverfull,
   isWornOut,
   layoutOf,
   regionCount,
@@ -92,6 +93,9 @@ export interface Played {
 
 /** What is counted: a part has no incarnation left. */
 export const WORN_OUT = 'part worn out'
+/** A start with more clients than the table of operations has places; or more lost than the list. */
+export const MORE_CLIENTS = 'more clients than places'
+export const MORE_LOST = 'more lost than places'
 
 /** Copies that a fence may take back in a failing save. */
 const ADR_FENCES = 3
@@ -824,7 +828,8 @@ export class SimulatedWorld implements Surroundings {
       return
     }
     site.isJudged = true
-    if (this.hostIds > CLIENTS_KEPT) this.count('more clients than places')
+    if (this.hostIds > CLIENTS_KEPT) this.count(MORE_CLIENTS)
+    if (isOverfull(card.part, 0)) this.count(MORE_LOST)
     const became = judge.judgeRestart(this.tick)
     for (const hosted of site.hosted) hosted.judgeRestart()
     if (site.isForgiven) judge.endAmnesty()

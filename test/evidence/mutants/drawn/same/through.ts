@@ -490,4 +490,10 @@ export const THROUGH: readonly Equivalent[] = [
     mutant: 'for (let i = 0; i <= REGIONS; i++) if (unflushed[i] === STUCK) unflushed[i] = DUE',
     because: 'behind the last region there is none, and nothing is stuck',
   },
+  {
+    at: 'placement/through-store.ts restartCopies',
+    line: 'const result = resultOf(list, failed < 0 ? found : failed)',
+    mutant: 'const result = resultOf(list, failed <= 0 ? found : failed)',
+    because: 'what fails first is the comparison: before it stand posted writes, if anything does',
+  },
 ]
