@@ -79,7 +79,7 @@ export function noteDurable(
   count: number,
   bytes: number,
 ): void {
-  addEntry(figures, place, sinceUs, count, bytes, DURABLE, null)
+  enterFigure(figures, place, sinceUs, count, bytes, DURABLE, null)
 }
 
 /** One store of the queue pair is durable when one more fence is done than `fences`. */
@@ -91,10 +91,10 @@ export function noteUnfenced(
   bytes: number,
   fences: number,
 ): void {
-  addEntry(figures, place, sinceUs, 1, bytes, fences, qp)
+  enterFigure(figures, place, sinceUs, 1, bytes, fences, qp)
 }
 
-function addEntry(
+function enterFigure(
   figures: Figures,
   place: number,
   sinceUs: number,
