@@ -162,7 +162,7 @@ function ofSeveral(looks: readonly UpLook[], tableOf: (look: UpLook) => CardTabl
 
 /** What the card does, where it counts that. */
 function workTable({ sample, rates }: UpLook): CardTable {
-  const head = ['records/s', 'bytes/s', 'bursts/s', 'fences/s', 'acknowledged/s']
+  const head = ['records/s', 'bytes/s', 'bursts/s', 'fences/s', 'acks/s']
   const title = 'What the card does, in a second'
   const work = rates?.work
   const row: Cell[] = [
@@ -182,7 +182,7 @@ function paceTable({ sample, rates }: UpLook): CardTable {
     const bytes = rate ? bytesText(rate.bytes) : NONE
     return [[name, rateText(rate?.records), bytes, ...times, figures.acknowledged]]
   })
-  const head = ['region', 'records/s', 'bytes/s', 'p50', 'p99', 'p99.9', 'since the start']
+  const head = ['region', 'records/s', 'bytes/s', 'p50', 'p99', 'p99.9', 'in all']
   return { title: 'How soon records are durable', head, rows }
 }
 

@@ -117,7 +117,7 @@ describe('what a card acknowledges', () => {
 
   test('stands in the tables, with dashes before the second look', () => {
     const first = screenLines([lookAt(before)]).join('\n')
-    expect(first).toMatch(/^card +region +records\/s +bytes\/s +p50 +p99 +p99.9 +since the start$/m)
+    expect(first).toMatch(/^card +region +records\/s +bytes\/s +p50 +p99 +p99.9 +in all$/m)
     expect(first).toMatch(/^perdure:\/\/card +orders +- +- +- +- +- +5$/m)
     const rates = ratesOf(before, sampleOf(after))
     const lines = screenLines([{ ...lookAt(sampleOf(after)), rates }]).join('\n')
