@@ -6,6 +6,8 @@ export interface Step {
   readonly environment?: Readonly<Record<string, string>>
   /** Whether nothing that follows is played where it fails. */
   readonly stops?: boolean
+  /** Whether its exit code 3 says that not all was reached: it fails by that. */
+  readonly reaches?: boolean
   /** Lines of its output that tell why it failed. */
   readonly tells?: RegExp
 }

@@ -43,7 +43,8 @@ import { OnDemandHost } from '../../support/residency/on-demand.ts'
 import { guests } from '../../support/sessions/closed-card.ts'
 import { Guest } from '../../support/sessions/guest.ts'
 import { add, keeping, remove } from '../../support/sessions/peer-calls.ts'
-import { ADMIN, keyPair, NOBODY, READER } from '../../support/sessions/peers.ts'
+import { ADMIN, CARD, keyPair, NOBODY, READER } from '../../support/sessions/peers.ts'
+import { farIdentity, InsideWire, NEAR } from '../../support/sessions/relay-inside.ts'
 import { connectTagged } from '../../support/sessions/tagged.ts'
 import { CLIENT, idsFrame, PORT, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
 import type { PersistOptions } from '../../support/wire/conversation.ts'
@@ -292,6 +293,20 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
       card.pass(2_000_000)
     }
     return { card }
+  },
+  CARD_KEYLESS: () => {
+    const card = new TestCard(1 << 18).format()
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
+      body.set(new TextEncoder().encode('far'), mad.REGION_NAME)
+      body[mad.ATTACH_IP_VERSION] = 4
+      body.set(CARD.public, mad.ATTACH_KEY)
+    })
+    return { card }
+  },
+  RELAY_REFUSED: () => {
+    const wire = new InsideWire({ a: NEAR, b: farIdentity(null) })
+    wire.enter()
+    return { card: wire.a, asks: wire.guest }
   },
   QUEUE_BUSY: () => {
     const host = hostOf().init(16)

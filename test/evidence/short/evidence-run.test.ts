@@ -259,6 +259,14 @@ describe('R1-E0: kinds of violations that stand as open', () => {
   })
 })
 
+test('a plan fails where the evidence has not reached all that is asked', () => {
+  const steps = Object.values(PLANS).flatMap((plan) => plan.flat(2))
+  const whole = steps.filter(({ command }) => {
+    return command.includes('evidence') && !command.includes('--replay')
+  })
+  expect(whole.map(({ reaches }) => reaches)).toEqual([true, true])
+})
+
 describe('the stages', () => {
   test('have names of their own, and floors for the run of CI', () => {
     expect(new Set(STAGES.map(({ name }) => name)).size).toBe(STAGES.length)
