@@ -706,7 +706,7 @@ function readFigures(call: Call): Fault {
   bytes.fill(0, to + mad.FIGURES_REGION, to + mad.MAD_BODY_BYTES)
   put64(bytes, to + mad.FIGURES_BURSTS, figures.bursts)
   put64(bytes, to + mad.FIGURES_FENCES, list.fencesAppended)
-  put64(bytes, to + mad.FIGURES_ACKS, answers.persistAcks)
+  put64(bytes, to + mad.FIGURES_ACKS, answers.acks)
   if (region !== null) describeFigures(call, region, bytes[at + mad.FIGURES_FIRST_BUCKET]!)
   return PASS
 }

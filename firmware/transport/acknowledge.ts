@@ -122,14 +122,14 @@ export interface Answers {
   /** Groups committed so far: what joined an earlier one is durable, or was refused. */
   groups: number
   /** PERSIST_ACKs, and answers to FLUSH and ATOMIC WRITE, composed so far. */
-  persistAcks: number
+  acks: number
   /** Runs the list to make room. */
   makeRoom: () => void
 }
 
 export function createAnswers(list: CommandList): Answers {
   const bytes = new Uint8Array(list.machine.memory)
-  return { list, bytes, used: 0, runs: 0, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }
+  return { list, bytes, used: 0, runs: 0, groups: 0, acks: 0, makeRoom: makeNoRoom }
 }
 
 function makeNoRoom(): void {}
@@ -370,7 +370,7 @@ function isInsideRead(qp: QueuePair, psn: number): boolean {
 
 /** The response to FLUSH and ATOMIC WRITE: a READ Response Only without data (A19). */
 export function answerDone(answers: Answers, qp: QueuePair, psn: number, msn: number): void {
-  answers.persistAcks += 1
+  answers.acks += 1
   const end = beginFrame(answers, qp, RC_READ_RESPONSE_ONLY, psn, AETH_BYTES, 0)
   writeAck(answers.bytes, end, msn)
   endFrame(answers, qp, end, AETH_BYTES)
@@ -471,7 +471,7 @@ function beginPersistAck(
   incarnation: number,
   behind: number,
 ): number {
-  answers.persistAcks += 1
+  answers.acks += 1
   const psn = acknowledgeable(answers, qp, range.lastPsn)
   const end = beginFrame(answers, qp, PERSIST_ACK, psn, behind, 0)
   const bytes = answers.bytes

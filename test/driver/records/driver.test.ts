@@ -583,7 +583,7 @@ describe('X-7: every refusal has a typed reason', () => {
     await region.persist(0, record(8, 3)).persisted
   })
 
-  test('figures: what a card has acknowledged, and how soon; by region, and each time more', async () => {
+  test('figures: what a card has acknowledged by region, and how soon', async () => {
     const { region, dpu } = await bench()
     const other = await dpu.provision({ name: 'other', slots: 4, capacity: 64 })
     const before = await dpu.figures()

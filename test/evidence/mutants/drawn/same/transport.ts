@@ -35,23 +35,20 @@ export const TRANSPORT: readonly Equivalent[] = [
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }',
-    mutant:
-      'return { list, bytes, used: 1, runs: 0, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, acks: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 1, runs: 0, groups: 0, acks: 0, makeRoom: makeNoRoom }',
     because: 'one place fewer before the first run of the list, behind which all are free',
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }',
-    mutant:
-      'return { list, bytes, used: 0, runs: 1, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, acks: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 0, runs: 1, groups: 0, acks: 0, makeRoom: makeNoRoom }',
     because: 'no place is taken at first, so it is all the same whether they count as freed',
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, persistAcks: 0, makeRoom: makeNoRoom }',
-    mutant:
-      'return { list, bytes, used: 0, runs: 0, groups: 1, persistAcks: 0, makeRoom: makeNoRoom }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, acks: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 0, runs: 0, groups: 1, acks: 0, makeRoom: makeNoRoom }',
     because: 'numbers of groups are compared with each other alone, and with -1',
   },
   {
