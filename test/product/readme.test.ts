@@ -15,7 +15,6 @@ import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
 import { CONDITIONS } from '../../host-driver/way/batch-verdict.ts'
 import { commentsOf, rowsOf, withBlocks, withRows } from '../pages/markdown.ts'
 import { numbersOf, PAGES, pageOf, read, TABLES, withBurst } from '../pages/tables.ts'
-import { THOROUGH } from '../support/run/thorough.ts'
 import { ROOT } from '../support/source/sources.ts'
 
 interface Block {
@@ -348,7 +347,7 @@ describe('links and lines', () => {
     expect(PAGES.filter((path) => lines(path) > linesMax(path))).toEqual([])
   })
 
-  test('no line of a page is longer than 100 columns, except rows of tables', THOROUGH, () => {
+  test('no line of a page is longer than 100 columns, except rows of tables', () => {
     const long = PAGES.flatMap((path) =>
       read(path)
         .split('\n')

@@ -325,7 +325,7 @@ describe('where the code lies', () => {
 })
 
 describe('how the code looks', () => {
-  test(`no line is longer than ${COLUMNS_MAX} columns`, THOROUGH, () => {
+  test(`no line is longer than ${COLUMNS_MAX} columns`, () => {
     const long = SOURCES.flatMap(({ path, text }) =>
       text
         .split('\n')

@@ -93,7 +93,7 @@ export interface Played {
 
 /** What is counted: a part has no incarnation left. */
 export const WORN_OUT = 'part worn out'
-/** A start with more clients than the table of operations has places; or more lost than the list. */
+/** A start with more clients than the table of operations has places; more lost than its list. */
 export const MORE_CLIENTS = 'more clients than places'
 export const MORE_LOST = 'more lost than places'
 
