@@ -131,6 +131,7 @@ class Desk {
     list.pushAt = -1
     list.pushed = 0
     list.fences = 0
+    list.fencesAppended = 0
     list.runs = 0
     list.alone.fill(0)
   }
