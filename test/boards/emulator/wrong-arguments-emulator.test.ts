@@ -22,10 +22,10 @@ const UNCHECKED: readonly RegExp[] = [
   /^(CardPort|Clock|FirmwareEngine|SwapStore)\./,
   // The card calls these of its port: never its user.
   /^(EmulatedPort|FilePortEnd)\.card/,
-  // Every event, frame and command list goes through these.
+  // Every event, frame, call and command list goes through these.
   /^(RealClock|VirtualClock)\.(schedule|cancel)$/,
   /^(EmulatedDpu\.deliver|Link\.send|EthernetSwitch\.forward|Tunnel\.send)$/,
-  /^EmulatedMachine\.(run|place)$/,
+  /^EmulatedMachine\.(run|place|tellEnd)$/,
   /^Random\.(below|chance|fill)$/,
   // And every store and load through these: by machine and host, which have checked their bounds.
   /^Nvdimm\.(store|clean|writeThrough|readable|clearPoison)$/,
