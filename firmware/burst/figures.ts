@@ -138,6 +138,12 @@ export function countReleased(figures: Figures, fences: number, nowUs: number): 
     if (figures.fences[i]! === fences) keepEntry(figures, i)
     else countEntry(figures, i, endUs)
   }
+  forgetOwners(figures, used)
+}
+
+/** What is no longer waited for holds no queue pair. */
+function forgetOwners(figures: Figures, used: number): void {
+  for (let i = figures.used; i < used; i++) figures.owners[i] = null
 }
 
 function countEntry(figures: Figures, i: number, endUs: number): void {
@@ -169,4 +175,5 @@ export function forgetFigures(figures: Figures, place: number): void {
   const { used } = figures
   figures.used = 0
   for (let i = 0; i < used; i++) if (figures.places[i] !== place) keepEntry(figures, i)
+  forgetOwners(figures, used)
 }
