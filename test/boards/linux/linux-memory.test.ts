@@ -49,6 +49,7 @@ import { connect } from '../../../host-driver/index.ts'
 import { Harness } from '../../support/native/harness.ts'
 import { because, compileMachine, noMachine } from '../../support/native/machine-program.ts'
 import { noService, ServiceFolder } from '../../support/native/service.ts'
+import { SysFolder } from '../../support/native/sys-folder.ts'
 
 const PAGE = 4096
 /** Where the tests keep bytes in packet memory. */
@@ -57,6 +58,7 @@ const NVDIMM = NVDIMM_SPACE
 
 let program = ''
 let folder = ''
+let sys: SysFolder
 let part = ''
 let running: Machine[] = []
 beforeAll(() => {
@@ -64,6 +66,7 @@ beforeAll(() => {
 })
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'perdure-memory-'))
+  sys = new SysFolder(folder)
   part = join(folder, 'part')
   running = []
 })
@@ -625,26 +628,13 @@ describe.skipIf(noMachine !== null)(`R31-5: a file that is not written back${bec
 describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`, () => {
   const DEVICE = 'devices/platform/ndbus0/region0'
 
-  function tree(files: Readonly<Record<string, string>>): void {
-    for (const [name, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(folder, name)), { recursive: true })
-      writeFileSync(join(folder, name), `${text}\n`)
-    }
-  }
-
-  function link(name: string, to: string): void {
-    mkdirSync(dirname(join(folder, name)), { recursive: true })
-    mkdirSync(join(folder, to), { recursive: true })
-    symlinkSync(join(folder, to), join(folder, name))
-  }
-
   function asked(device: string): unknown {
     return JSON.parse(spawnSync(program, ['sysfs', folder, device], { encoding: 'utf8' }).stdout)
   }
 
   /** A region of libnvdimm with two DIMMs, one of which counts: 5 unsafe shutdowns. */
   function ndRegion(at: string, type: string, provider: string, counter: string): void {
-    tree({
+    sys.tree({
       [`${at}/uevent`]: `DEVTYPE=${type}\nMODALIAS=nd:t2`,
       [`${dirname(at)}/provider`]: provider,
       [`${at}/mapping0`]: 'nmem0,0,33554432,0',
@@ -653,16 +643,16 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
       [`devices/nmem0/${counter}`]: '5',
       'devices/nmem3/nfit/dirty_shutdown': '100',
     })
-    link(`${at}/subsystem`, 'bus/nd')
+    sys.link(`${at}/subsystem`, 'bus/nd')
     for (const dimm of ['nmem0', 'nmem1', 'nmem3']) {
-      link(`bus/nd/devices/${dimm}`, `devices/${dimm}`)
+      sys.link(`bus/nd/devices/${dimm}`, `devices/${dimm}`)
     }
   }
 
   function daxDevice(at: string): void {
-    tree({ [`${at}/size`]: '65011712', [`${at}/align`]: '2097152' })
-    link('dev/char/250:3', at)
-    link(`${at}/subsystem`, 'bus/dax')
+    sys.tree({ [`${at}/size`]: '65011712', [`${at}/align`]: '2097152' })
+    sys.link('dev/char/250:3', at)
+    sys.link(`${at}/subsystem`, 'bus/dax')
   }
 
   const DAX = { isDax: true, bytes: 65_011_712, align: 2_097_152 }
@@ -693,8 +683,8 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
 
   test('R1-C14: volatile CXL memory lies in a region of CXL, which keeps nothing', () => {
     const at = `${CXL_ROOT}/decoder0.0/region0`
-    tree({ [`${at}/uevent`]: 'DEVTYPE=cxl_region\nMODALIAS=cxl:t6' })
-    link(`${at}/subsystem`, 'bus/cxl')
+    sys.tree({ [`${at}/uevent`]: 'DEVTYPE=cxl_region\nMODALIAS=cxl:t6' })
+    sys.link(`${at}/subsystem`, 'bus/cxl')
     daxDevice(`${at}/dax_region0/dax0.0`)
     const nothing = { dirtyShutdowns: 0, region: 'none', outlivesPower: false }
     expect(asked('char/250:3')).toEqual({ ...DAX, ...nothing })
@@ -716,11 +706,11 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
   test('R1-C14: a file system with DAX on a region, on part of it, and on a volatile one', () => {
     ndRegion(DEVICE, 'nd_pmem', 'ACPI.NFIT', NFIT)
     const kept = { dirtyShutdowns: 5, region: 'persistent', outlivesPower: true }
-    link('dev/block/259:0', `${DEVICE}/pfn0.1/block/pmem0`)
-    link('dev/block/259:1', `${DEVICE}/pfn0.1/block/pmem0/pmem0p1`)
+    sys.link('dev/block/259:0', `${DEVICE}/pfn0.1/block/pmem0`)
+    sys.link('dev/block/259:1', `${DEVICE}/pfn0.1/block/pmem0/pmem0p1`)
     expect(asked('block/259:0')).toEqual({ ...NOTHING, ...kept })
     expect(asked('block/259:1')).toEqual({ ...NOTHING, ...kept })
-    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_volatile' })
+    sys.tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_volatile' })
     const lost = { dirtyShutdowns: 5, region: 'volatile', outlivesPower: false }
     expect(asked('block/259:1')).toEqual({ ...NOTHING, ...lost })
   })
@@ -728,23 +718,23 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
   test('R1-C14: a device made of several ones keeps what the least of them does', () => {
     const other = 'devices/platform/ndbus1/region1'
     ndRegion(DEVICE, 'nd_pmem', 'ACPI.NFIT', NFIT)
-    link('devices/virtual/block/dm-0/slaves/pmem0', `${DEVICE}/block/pmem0`)
-    link('dev/block/253:0', 'devices/virtual/block/dm-0')
+    sys.link('devices/virtual/block/dm-0/slaves/pmem0', `${DEVICE}/block/pmem0`)
+    sys.link('dev/block/253:0', 'devices/virtual/block/dm-0')
     expect(asked('block/253:0')).toMatchObject({ dirtyShutdowns: 5, outlivesPower: true })
-    tree({ [`${other}/uevent`]: 'DEVTYPE=nd_volatile' })
-    link(`${other}/subsystem`, 'bus/nd')
-    link('devices/virtual/block/dm-0/slaves/pmem1', `${other}/block/pmem1`)
+    sys.tree({ [`${other}/uevent`]: 'DEVTYPE=nd_volatile' })
+    sys.link(`${other}/subsystem`, 'bus/nd')
+    sys.link('devices/virtual/block/dm-0/slaves/pmem1', `${other}/block/pmem1`)
     expect(asked('block/253:0')).toMatchObject({ region: 'volatile', outlivesPower: false })
     // One stacked upon itself, which no kernel makes, ends all the same.
-    link('devices/virtual/block/dm-1/slaves/dm-1', 'devices/virtual/block/dm-1')
-    link('dev/block/253:1', 'devices/virtual/block/dm-1')
+    sys.link('devices/virtual/block/dm-1/slaves/dm-1', 'devices/virtual/block/dm-1')
+    sys.link('dev/block/253:1', 'devices/virtual/block/dm-1')
     expect(asked('block/253:1')).toEqual(NOTHING)
   })
 
   test('R1-C14: what is no persistent memory at all', () => {
-    tree({ 'devices/virtual/mem/null/dev': '1:3' })
-    link('dev/char/1:3', 'devices/virtual/mem/null')
-    link('devices/virtual/mem/null/subsystem', 'class/mem')
+    sys.tree({ 'devices/virtual/mem/null/dev': '1:3' })
+    sys.link('dev/char/1:3', 'devices/virtual/mem/null')
+    sys.link('devices/virtual/mem/null/subsystem', 'class/mem')
     expect(asked('char/1:3')).toEqual(NOTHING)
     expect(asked('char/9:9')).toEqual(NOTHING)
   })

@@ -6,7 +6,7 @@
  * skipped. A folder stands for /sys, and the file system of the part is taken for one with DAX.
  */
 
-import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -20,17 +20,20 @@ import {
 } from '../../../../firmware/board/hal.ts'
 import { Harness } from '../../../support/native/harness.ts'
 import { because, compileMachine, noMachine } from '../../../support/native/machine-program.ts'
+import { SysFolder } from '../../../support/native/sys-folder.ts'
 
 const REGION = 'devices/LNXSYSTM:00/ACPI0012:00/ndbus0/region0'
 
 let program = ''
 let folder = ''
+let sys: SysFolder
 let running: Harness[] = []
 beforeAll(() => {
   if (noMachine === null) program = compileMachine()
 })
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'perdure-dimms-'))
+  sys = new SysFolder(folder)
   running = []
   writeFileSync(part(), new Uint8Array(4096))
 })
@@ -43,19 +46,6 @@ function part(): string {
   return join(folder, 'part')
 }
 
-function tree(files: Readonly<Record<string, string>>): void {
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true })
-    writeFileSync(join(folder, name), `${text}\n`)
-  }
-}
-
-function link(name: string, to: string): void {
-  mkdirSync(dirname(join(folder, name)), { recursive: true })
-  mkdirSync(join(folder, to), { recursive: true })
-  symlinkSync(join(folder, to), join(folder, name))
-}
-
 /** As Linux names the device that has the file: `block/MAJOR:MINOR`. */
 function deviceOf(path: string): string {
   const { dev } = statSync(path, { bigint: true })
@@ -66,19 +56,19 @@ function deviceOf(path: string): string {
 
 /** A region of so many DIMMs, below the file system of the part. */
 function region(dimms: number, at = REGION): void {
-  tree({ [`${at}/uevent`]: 'DEVTYPE=nd_pmem', [`${dirname(at)}/provider`]: 'ACPI.NFIT' })
-  link(`${at}/subsystem`, 'bus/nd')
+  sys.tree({ [`${at}/uevent`]: 'DEVTYPE=nd_pmem', [`${dirname(at)}/provider`]: 'ACPI.NFIT' })
+  sys.link(`${at}/subsystem`, 'bus/nd')
   for (let i = 0; i < dimms; i++) {
-    tree({ [`${at}/mapping${i}`]: `nmem${i},0,33554432,${i}` })
-    tree({ [`devices/nmem${i}/state`]: 'idle' })
-    link(`bus/nd/devices/nmem${i}`, `devices/nmem${i}`)
+    sys.tree({ [`${at}/mapping${i}`]: `nmem${i},0,33554432,${i}` })
+    sys.tree({ [`devices/nmem${i}/state`]: 'idle' })
+    sys.link(`bus/nd/devices/nmem${i}`, `devices/nmem${i}`)
   }
-  link(`dev/${deviceOf(part())}`, `${at}/block/pmem0`)
+  sys.link(`dev/${deviceOf(part())}`, `${at}/block/pmem0`)
 }
 
 /** What a DIMM says of itself, as a kernel has it: words, a blank behind each. */
 function says(dimm: number, flags: string, kind = 'nfit'): void {
-  tree({ [`devices/nmem${dimm}/${kind}/flags`]: flags })
+  sys.tree({ [`devices/nmem${dimm}/${kind}/flags`]: flags })
 }
 
 interface Claim {
@@ -203,19 +193,22 @@ describe.skipIf(noMachine !== null)(`DIMMs at the start${because}`, () => {
     const other = 'devices/platform/ndbus1/region1'
     region(1)
     rmSync(join(folder, 'dev'), { recursive: true })
-    tree({ [`${other}/uevent`]: 'DEVTYPE=nd_pmem', [`${other}/mapping0`]: 'nmem8,0,33554432,0' })
-    tree({ 'devices/nmem8/nfit/flags': 'not_armed ' })
-    link(`${other}/subsystem`, 'bus/nd')
-    link('bus/nd/devices/nmem8', 'devices/nmem8')
-    link('devices/virtual/block/dm-0/slaves/pmem0', `${REGION}/block/pmem0`)
-    link('devices/virtual/block/dm-0/slaves/pmem1', `${other}/block/pmem1`)
-    link(`dev/${deviceOf(part())}`, 'devices/virtual/block/dm-0')
+    sys.tree({
+      [`${other}/uevent`]: 'DEVTYPE=nd_pmem',
+      [`${other}/mapping0`]: 'nmem8,0,33554432,0',
+    })
+    sys.tree({ 'devices/nmem8/nfit/flags': 'not_armed ' })
+    sys.link(`${other}/subsystem`, 'bus/nd')
+    sys.link('bus/nd/devices/nmem8', 'devices/nmem8')
+    sys.link('devices/virtual/block/dm-0/slaves/pmem0', `${REGION}/block/pmem0`)
+    sys.link('devices/virtual/block/dm-0/slaves/pmem1', `${other}/block/pmem1`)
+    sys.link(`dev/${deviceOf(part())}`, 'devices/virtual/block/dm-0')
     expect((await Card.start()).claim).toEqual(unarmed(8))
   })
 
   test('a DIMM for whose name there is no room is not believed', async () => {
     region(1)
-    tree({ [`${REGION}/mapping0`]: `nmem${'0'.repeat(40)},0,33554432,0` })
+    sys.tree({ [`${REGION}/mapping0`]: `nmem${'0'.repeat(40)},0,33554432,0` })
     const { claim } = await Card.start()
     expect(claim.armed).toBe(false)
     expect(claim.forgets).toContain('the kernel knows no region of persistent memory')
@@ -258,7 +251,7 @@ describe.skipIf(noMachine !== null)(`DIMMs while the card serves${because}`, () 
     expect(await card.watch()).toEqual({ ...CLAIMED, watched: false, changed: false })
     await card.kill()
     says(0, '')
-    tree({ [`${REGION}/uevent`]: 'DEVTYPE=nd_volatile' })
+    sys.tree({ [`${REGION}/uevent`]: 'DEVTYPE=nd_volatile' })
     const { card: other } = await Card.start()
     expect(await other.watch()).toMatchObject({ armed: false, watched: false, changed: false })
   })
