@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { BUCKETS, bucketBeginUs, bucketOf } from '../../../firmware/board/latency.ts'
-import { LINE_BYTES } from '../../../firmware/board/limits.ts'
+import { FLUSH_TIMEOUT_US, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import {
   countReleased,
   createFigures,
@@ -23,7 +23,7 @@ import { batchFrames, batchSetting, bytesMember, IN_ORDER } from '../../support/
 import { bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import { failFence } from '../../support/cards/fences.ts'
 import { asksFigures, countsOf, figuresOf } from '../../support/cards/figures.ts'
-import { placed, work } from '../../support/cards/placed.ts'
+import { attachedAgent, placed, work } from '../../support/cards/placed.ts'
 import { related } from '../../support/cards/relay-wire.ts'
 import {
   ackStatuses,
@@ -374,6 +374,21 @@ describe('what does not count', () => {
     failFence(card, nth)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     expect(countsOf(card)).toEqual([0, 0])
+  })
+
+  test('a record told to be in doubt, which a later agent of the host makes durable', () => {
+    const { card, region, qp } = placed(DDIO_ON)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    // The first idle call begins the time; the second ends it.
+    card.pass(FLUSH_TIMEOUT_US)
+    card.pass(FLUSH_TIMEOUT_US)
+    const agent = attachedAgent(card)
+    work(card, agent)
+    expect(agent.finished).toBeGreaterThan(0)
+    expect(countsOf(card)).toEqual([0, 0])
+    card.serve(...persistFrames(qp, region, 1, dataOf(32, 2)))
+    work(card, agent)
+    expect(countsOf(card)).toEqual([1, 32])
   })
 
   test('a WRITE into kept bytes whose fence fails, or whose queue pair does', () => {
