@@ -22,7 +22,7 @@ import {
   regionCountOf,
 } from '../../../firmware/medium/superblock.ts'
 import type { Clock } from '../../clock.ts'
-import { BOOLEAN, COUNT, FUNCTION, type Kinds } from '../../kinds.ts'
+import { BOOLEAN, COUNT, FUNCTION, type Kinds, TEXT } from '../../kinds.ts'
 import { checkFields } from '../base/arguments.ts'
 import type { MediumFault, MediumWatch, Nvdimm } from '../medium/nvdimm.ts'
 import { type CutReport, pending } from '../medium/power-cut.ts'
@@ -59,9 +59,16 @@ export interface CardTraceOptions {
   readonly limit?: number
   /** It begins when `begin` is called, not with the card. */
   readonly later?: boolean
+  /** The board's name, for the first line; 'emulator' unless given. */
+  readonly board?: string
 }
 
-const KINDS: Kinds<CardTraceOptions> = { write: FUNCTION, limit: COUNT, later: BOOLEAN }
+const KINDS: Kinds<CardTraceOptions> = {
+  write: FUNCTION,
+  limit: COUNT,
+  later: BOOLEAN,
+  board: TEXT,
+}
 
 export class CardTrace implements MediumWatch {
   /** Events so far. */
@@ -72,7 +79,7 @@ export class CardTrace implements MediumWatch {
   private readonly limit: number
   private readonly reader = new FrameReader()
   private part: Nvdimm | null = null
-  private clock: Clock | null = null
+  private clock: Pick<Clock, 'nowUs'> | null = null
   private active = false
   private ended = false
   /** Lines of the part of which the trace has what was durable: 1. */
@@ -97,7 +104,7 @@ export class CardTrace implements MediumWatch {
   }
 
   /** The card that it is of: called by the card, once. */
-  attach(part: Nvdimm, clock: Clock): void {
+  attach(part: Nvdimm, clock: Pick<Clock, 'nowUs'>): void {
     if (this.part !== null) throw new Error('a trace is of one card')
     this.part = part
     this.clock = clock
@@ -112,7 +119,7 @@ export class CardTrace implements MediumWatch {
     const head: Head = {
       trace: 'perdure',
       version: TRACE_VERSION,
-      board: 'emulator',
+      board: this.options.board ?? 'emulator',
       partBytes: part.bytes,
       dirtyShutdowns: part.dirtyShutdowns,
     }

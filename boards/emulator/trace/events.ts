@@ -20,7 +20,8 @@ export const TRACE_VERSION = 1
 export interface Head {
   readonly trace: 'perdure'
   readonly version: number
-  readonly board: 'emulator'
+  /** The board's name. */
+  readonly board: string
   readonly partBytes: number
   /** Unsafe shutdowns that the part had counted. */
   readonly dirtyShutdowns: number

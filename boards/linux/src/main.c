@@ -192,6 +192,23 @@ static const uint8_t *own_mac(const struct config *config, const struct links *l
   return mac != NULL ? mac : config->mac;
 }
 
+static bool open_trace(const struct config *config, const struct memory *memory,
+                       struct trace *trace, struct fault *fault) {
+  const struct trace_options options = {
+      .path = config->trace,
+      .bytes = config->trace_bytes,
+      .board = config->board,
+      .part = config->memory,
+      .part_bytes = memory->bytes,
+      .part_at = config->memory_at,
+      .dirty_shutdowns = memory->dirty_shutdowns,
+  };
+  if (!trace_open(trace, &options, fault)) return false;
+  log_event(LOG_WARNING, "what the card does is written down, with what records hold",
+            LOG_TEXT("trace", config->trace), LOG_NUMBER("bytes", config->trace_bytes));
+  return true;
+}
+
 static bool open_links(const struct config *config, struct links *links, struct fault *fault) {
   for (int i = 0; i < config->links_count; i++) {
     if (!links_add(links, config->links[i], fault)) return false;
@@ -213,6 +230,9 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
   parts->has_memory = true;
   tell_memory(&parts->memory);
   machine->memory = &parts->memory;
+  if (config->trace[0] != '\0' && !open_trace(config, &parts->memory, &machine->trace, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "the trace cannot be had", &fault);
+  }
   if (config->host_window[0] != '\0') {
     if (!window_open(&machine->host, config->host_window, &fault)) {
       return fail(EXIT_UNAVAILABLE, "the host's memory cannot be had", &fault);
@@ -285,6 +305,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
     log_event(LOG_WARNING, "perdured may make any system call", LOG_TEXT("because", fault.text));
   }
   machine_tell_health(&parts->machine);
+  trace_start(&parts->machine.trace, service_now_us());
   parts->engine = engine_start(&parts->bundle, &facts, &parts->machine, &limits, &fault);
   identity_forget_secret(&parts->identity);
   if (parts->engine == NULL) return fail(EXIT_FIRMWARE, "no firmware", &fault);
@@ -409,6 +430,7 @@ static void close_all(struct open_parts *parts) {
   if (parts->has_port) port_close(&parts->port);
   if (parts->has_window) window_close(&parts->machine.host);
   if (parts->has_memory) memory_close(&parts->memory);
+  trace_close(&parts->machine.trace);
   if (parts->packets.all != NULL) reserve_release(&parts->packets);
   verify_free(&parts->bundle);
 }

@@ -1,5 +1,5 @@
 /**
- * Reads a trace (boards/emulator/trace/events.ts).
+ * Reads a trace (boards/emulator/trace/events.ts), or the ring of a card that can be made into one.
  *
  * Invariant: what comes out can be played: the version is known, events are numbered without a gap,
  * every place is inside the part. A last line that is not whole, as a killed emulator leaves it, is
@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { type Head, TRACE_VERSION, type TraceEvent } from '../../../boards/emulator/index.ts'
 import { PerdureError } from '../../base/errors.ts'
 import { checkFile } from '../base/system-errors.ts'
+import { isRing, traceOfRing } from './read-ring.ts'
 
 export type Numbered = TraceEvent & { readonly n: number }
 
@@ -21,15 +22,20 @@ export interface TraceFile {
 }
 
 const ADVICE =
-  "Name a trace: 'perdure demo' leaves one, 'perdure emulate --timeline FILE' writes one."
+  "Name a trace: 'perdure demo' leaves one, 'perdure emulate --timeline FILE' and perdured's key " +
+  "'trace' write one."
 
-/** Throws PERDURE_IMAGE, and names the file and its line, where it is no trace that we know. */
-export function readTrace(path: string): TraceFile {
+/**
+ * Throws PERDURE_IMAGE, and names the file and its line, where it is no trace that we know. Of a
+ * ring `part` is the file with what the part holds, where the ring names none that can be read.
+ */
+export function readTrace(path: string, part?: string): TraceFile {
   checkFile(path)
+  const text = isRing(path) ? traceOfRing(path, part) : readFileSync(path, 'utf8')
   const fail = (line: number, what: string): never => {
     throw new PerdureError('PERDURE_IMAGE', `${path}: line ${line} ${what}. ${ADVICE}`)
   }
-  const lines = readFileSync(path, 'utf8').split('\n')
+  const lines = text.split('\n')
   const cutOff = lines.pop() !== ''
   const values = lines.map((line, i) => parsed(line) ?? fail(i + 1, 'is no JSON object'))
   const [first, ...rest] = values

@@ -26,6 +26,7 @@ interface Options {
   readonly output: string
   readonly images: number
   readonly steps: number
+  readonly part?: string
   readonly json?: boolean
 }
 
@@ -33,7 +34,10 @@ export function addTimeline(program: Command): void {
   program
     .command('timeline')
     .description('make a page of a trace: what was stored when, and what a power cut leaves there')
-    .argument('<trace>', "a trace: of 'perdure demo', or of 'perdure emulate --timeline'")
+    .argument(
+      '<trace>',
+      "a trace: of 'perdure demo', of 'perdure emulate --timeline', or perdured's",
+    )
     .option('-o, --output <file>', 'the page', 'timeline.html')
     .option(
       '--images <count>',
@@ -47,6 +51,7 @@ export function addTimeline(program: Command): void {
       wholeNumber(1),
       STEPS,
     )
+    .option('--part <file>', "what the part holds, where perdured's trace names none that is here")
     .option('--json', 'as one JSON object')
     .action(async (trace: string, options: Options) => {
       await timeline(trace, options)
@@ -54,9 +59,9 @@ export function addTimeline(program: Command): void {
 }
 
 async function timeline(trace: string, options: Options): Promise<void> {
-  const { output: path, images, steps, json } = options
+  const { output: path, images, steps, part, json } = options
   const output = new Output(json === true)
-  const made = await makePage(trace, path, { images, steps })
+  const made = await makePage(trace, path, { images, steps, part })
   if (output.json) output.printJson({ trace, page: path, ...made })
   else output.print(path)
 }
@@ -73,9 +78,9 @@ interface Made {
 export async function makePage(
   trace: string,
   path: string,
-  { images, steps }: { readonly images: number; readonly steps: number },
+  { images, steps, part }: Pick<Options, 'images' | 'steps' | 'part'>,
 ): Promise<Made> {
-  const file = readTrace(trace)
+  const file = readTrace(trace, part)
   const { timeline, boots } = storyOf(file, { title: basename(trace), images, steps })
   await intoFile(path, (to) => writeAll(to, Buffer.from(pageOf(timeline))))
   return { steps: timeline.steps.length, records: timeline.records.length, boots }

@@ -110,8 +110,21 @@ static void move(uint8_t *to, const uint8_t *from, uint32_t length) {
 static void clean(struct machine *machine, uint64_t offset, uint32_t length) {
   if (length == 0) return;
   memory_clean(machine->memory, offset, length);
+  trace_cleaned(&machine->trace, offset, length);
   uint64_t last = (offset + length - 1) / HAL_LINE_BYTES;
   machine->counters.lines_cleaned += last - offset / HAL_LINE_BYTES + 1;
+}
+
+/* What is there now may be what nobody can read, and must not fail the store. */
+static void trace_before(struct machine *machine, const struct place *to, uint32_t length) {
+  struct memory *memory = machine->memory;
+  bool readable = !machine->blind &&
+                  (memory->bad_lines == 0 || memory_readable(memory, to->offset, length));
+  machine->peeking = true;
+  atomic_signal_fence(memory_order_seq_cst);
+  trace_storing(&machine->trace, to->offset, readable ? to->at : NULL, length);
+  atomic_signal_fence(memory_order_seq_cst);
+  machine->peeking = false;
 }
 
 static void store(struct machine *machine, const struct place *to, const uint8_t *from,
@@ -120,8 +133,11 @@ static void store(struct machine *machine, const struct place *to, const uint8_t
     window_store(window_of(machine, to->space), to->offset, from, length);
     return;
   }
+  bool traced = to->space == PART && machine->trace.head != NULL;
+  if (traced) trace_before(machine, to, length);
   move(to->at, from, length);
   if (to->space == PART) machine->counters.bytes_stored += length;
+  if (traced) trace_stored(&machine->trace, to->at);
 }
 
 static int copy(struct machine *machine, const struct command *command, bool cleaning) {
@@ -309,6 +325,10 @@ static int atomic(struct machine *machine, const struct command *command) {
   if (to.space == HOST) machine->host.written = true;
   if (to.space == PART && (expected == NULL || original == wanted)) {
     machine->counters.bytes_stored += ATOMIC_BYTES;
+    if (machine->trace.head != NULL) {
+      trace_storing(&machine->trace, to.offset, (const uint8_t *)&original, ATOMIC_BYTES);
+      trace_stored(&machine->trace, to.at);
+    }
     clean(machine, to.offset, ATOMIC_BYTES);
   }
   uint64_t big = htobe64(original);
@@ -350,6 +370,7 @@ static int transmit(struct machine *machine, const struct command *command) {
   }
   uint32_t kind = icrc == HAL_ICRC_LINUX_FLUSH ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD;
   if (icrc != HAL_ICRC_NONE && !icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
+  trace_sent(&machine->trace, frame, length);
   links_transmit(machine->links, frame, length);
   return HAL_DONE;
 }
@@ -357,6 +378,7 @@ static int transmit(struct machine *machine, const struct command *command) {
 static int fence(struct machine *machine) {
   int result = memory_fence(machine->memory);
   if (result == HAL_DONE) machine->counters.fences++;
+  trace_fenced(&machine->trace, result);
   return result;
 }
 
@@ -423,6 +445,7 @@ static void put_result(struct machine *machine, int result) {
 /* Keeps the result; false if it ends the list. */
 static bool go_on(struct machine *machine, int result) {
   put_result(machine, result);
+  machine->blind = false;
   if (result > HAL_DIFFERENT) {
     if (result == HAL_BAD_COMMAND) machine->counters.bad_commands++;
     return false;
@@ -477,6 +500,16 @@ static int result_of_fault(struct machine *machine, const uint8_t *address) {
   return HAL_FLUSH_FAILED;
 }
 
+/* Memory did not answer. False if that ends the list. */
+static bool take_fault(struct machine *machine) {
+  if (!machine->peeking) return go_on(machine, result_of_fault(machine, guard_fault));
+  /* The command has done nothing yet, and is tried again. */
+  machine->peeking = false;
+  if (machine->blind) trace_close(&machine->trace);
+  machine->blind = true;
+  return true;
+}
+
 uint32_t machine_run(struct machine *machine, double count) {
   machine->at = 0;
   if (!(count >= 0 && count <= HAL_COMMANDS_MAX) || (double)(uint32_t)count != count) {
@@ -489,7 +522,7 @@ uint32_t machine_run(struct machine *machine, double count) {
   machine_tell_health(machine);
   /* Each time round, a command has met memory that did not answer. */
   while (sigsetjmp(guard_mark, 0) != 0) {
-    if (!go_on(machine, result_of_fault(machine, guard_fault))) return machine->at;
+    if (!take_fault(machine)) return machine->at;
   }
   guard_armed = 1;
   run_list(machine);

@@ -12,10 +12,12 @@
 #ifndef PERDURE_MACHINE_H
 #define PERDURE_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "access/peers-keeper.h"
 #include "card/tags.h"
+#include "card/trace.h"
 #include "card/window.h"
 #include "hal.h"
 #include "link/links.h"
@@ -41,9 +43,11 @@ struct machine {
   uint64_t kept;              /* commands that may have waited for a file system */
   struct tags tags; /* of what comes, too: see tags_judge */
   struct machine_counters counters;
+  struct trace trace;
   /* The machine's own: where the list stands, which survives the jump out of a fault. */
   uint32_t at, until;
   struct command command;
+  bool peeking, blind; /* the trace reads what is there before a store; it must not */
   uint8_t frame[HAL_FRAME_BYTES_MAX] __attribute__((aligned(64)));
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LINE_BYTES_MAX 2048
-#define KEYS_MAX 32
+#define KEYS_MAX 64
 
 enum kind { TEXT, NAME, LINK, FLAG, SIZE, COUNT, MTU, MAC, IPV4, IPV6, CHOICE };
 
@@ -53,6 +53,10 @@ static const struct key KEYS[] = {
   {"port-bytes", SIZE, FIELD(port_bytes), "64M", "bytes of the host's memory, if the file is made",
    64, 1ull << 30},
   {"console", TEXT, FIELD(console), "none", "none, stdio, unix:PATH or tty:DEVICE", 0, 0},
+  {"trace", TEXT, FIELD(trace), "", "a file, for perdure timeline: a ring of what the card does",
+   0, 0},
+  {"trace-bytes", SIZE, FIELD(trace_bytes), "16M", "bytes of that file, 1M to 1G",
+   1u << 20, 1u << 30},
   {"log", CHOICE, FIELD(log_json), "text", "text|json", 0, 0},
   {"user", NAME, FIELD(user), "", "a user to become once everything is open", 0, 0},
   {"poll", CHOICE, FIELD(spin), "wait", "wait|spin", 0, 0},
@@ -151,7 +155,7 @@ static char *trimmed(char *text) {
 }
 
 static bool refuse_key(const char *path, int line, const char *name, struct fault *fault) {
-  char known[400];
+  char known[512];
   size_t length = 0;
   for (size_t i = 0; i < KEYS_COUNT; i++) {
     length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i == 0 ? "" : ", ",
@@ -162,7 +166,7 @@ static bool refuse_key(const char *path, int line, const char *name, struct faul
 }
 
 static bool take_line(struct config *config, const char *path, int line, char *text,
-                      uint32_t *seen, struct fault *fault) {
+                      uint64_t *seen, struct fault *fault) {
   char *start = trimmed(text);
   if (*start == '\0' || *start == '#') return true;
   char *equals = strchr(start, '=');
@@ -175,24 +179,24 @@ static bool take_line(struct config *config, const char *path, int line, char *t
   size_t i = 0;
   while (i < KEYS_COUNT && strcmp(KEYS[i].name, name) != 0) i++;
   if (i == KEYS_COUNT) return refuse_key(path, line, name, fault);
-  if ((*seen & (1u << i)) != 0 && KEYS[i].kind != LINK) {
+  if ((*seen & (1ull << i)) != 0 && KEYS[i].kind != LINK) {
     return fault_set(fault, "%.200s, line %d: %s stands there twice", path, line, name);
   }
-  *seen |= 1u << i;
+  *seen |= 1ull << i;
   if (*value != '\0' && take(config, &KEYS[i], value)) return true;
   return fault_set(fault, "%.200s, line %d: %s = %.100s is not valid; it takes %s", path, line,
                    name, value, KEYS[i].takes);
 }
 
-static bool is_said(const char *name, uint32_t seen) {
+static bool is_said(const char *name, uint64_t seen) {
   size_t i = 0;
   while (strcmp(KEYS[i].name, name) != 0) i++;
-  return (seen & (1u << i)) != 0;
+  return (seen & (1ull << i)) != 0;
 }
 
-static bool finish(struct config *config, const char *path, uint32_t seen, struct fault *fault) {
+static bool finish(struct config *config, const char *path, uint64_t seen, struct fault *fault) {
   for (size_t i = 0; i < KEYS_COUNT; i++) {
-    if (KEYS[i].fallback == NULL && (seen & (1u << i)) == 0) {
+    if (KEYS[i].fallback == NULL && (seen & (1ull << i)) == 0) {
       return fault_set(fault, "%.200s: %s is missing; it takes %s", path, KEYS[i].name,
                        KEYS[i].takes);
     }
@@ -211,7 +215,7 @@ static bool finish(struct config *config, const char *path, uint32_t seen, struc
 
 bool config_read(struct config *config, const char *path, struct fault *fault) {
   char line[LINE_BYTES_MAX];
-  uint32_t seen = 0;
+  uint64_t seen = 0;
   *config = (struct config){0};
   for (size_t i = 0; i < KEYS_COUNT; i++) {
     if (KEYS[i].fallback != NULL) take(config, &KEYS[i], KEYS[i].fallback);

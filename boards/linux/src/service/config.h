@@ -35,6 +35,8 @@ struct config {
   char port[CONFIG_TEXT_BYTES]; /* empty: there is no host behind one */
   uint64_t port_bytes;
   char console[CONFIG_TEXT_BYTES];
+  char trace[CONFIG_TEXT_BYTES]; /* empty: nothing is written down */
+  uint64_t trace_bytes;
   bool log_json;
   char user[64];
   bool spin;

@@ -91,6 +91,7 @@ static bool serve_burst(struct service *service, uint32_t count, uint64_t now_us
   service->bursts++;
   service->frames += count;
   tags_judge(&service->machine->tags, service->machine->packets, count);
+  trace_call(&service->machine->trace, service->machine->packets, count, now_us);
   machine_tell_health(service->machine);
   return took(service, engine_serve(service->engine, count, (double)now_us), count, now_us);
 }
@@ -98,6 +99,7 @@ static bool serve_burst(struct service *service, uint32_t count, uint64_t now_us
 static bool idle(struct service *service, uint64_t now_us) {
   service->idle_calls++;
   service->idle_us = service->lazy_us = service->lazy_latest_us = NEVER;
+  trace_call(&service->machine->trace, service->machine->packets, 0, now_us);
   machine_tell_health(service->machine);
   return took(service, engine_idle(service->engine, (double)now_us), 0, now_us);
 }
