@@ -1,5 +1,5 @@
 /**
- * Reads the ring that perdured writes (boards/linux/src/card/trace.h), and makes a trace of it.
+ * Reads the ring that perdured writes (boards/linux/src/trace/trace.h), and makes a trace of it.
  *
  * The ring has what happened last, and each store with what was there before. So the part as it is
  * now, with those stores taken back, newest first, is the part as it was where the ring begins.

@@ -39,6 +39,8 @@ import {
   TAG_GOOD,
   UNSEAL,
 } from '../../../firmware/board/hal.ts'
+import { readTrace } from '../../../host-driver/command/timeline/read-trace.ts'
+import { Replay } from '../../../host-driver/command/timeline/replay.ts'
 import { Drawing, type Left, runEmulated, runNative } from '../../support/native/machine-lists.ts'
 import { because, compileMachine, noMachine } from '../../support/native/machine-program.ts'
 import { divided } from '../../support/run/thorough.ts'
@@ -46,6 +48,8 @@ import { VECTORS } from '../../support/wire/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const folder = mkdtempSync(join(tmpdir(), 'perdure-machine-'))
+const RING = join(folder, 'trace')
+const TRACED = `trace=${RING}`
 let program = ''
 beforeAll(() => {
   if (noMachine === null) program = compileMachine()
@@ -85,6 +89,18 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
     expect(native.counters, hint).toEqual(emulated.counters)
   }
 
+  /** What was written down ends with the part that was left, where no line was bad. */
+  function expectWritten({ part }: Left, poisoned: number, hint: string): void {
+    const { head, events } = readTrace(RING)
+    const replay = new Replay({ head, events })
+    for (const event of events) replay.play(event)
+    const stores = events.filter(({ e }) => e === 'store')
+    expect(stores.length, hint).toBeGreaterThan(50)
+    if (poisoned > 0) return
+    const at = part.findIndex((byte, i) => byte !== replay.part.durable[i])
+    expect(at, `the first byte that the trace has otherwise, ${hint}`).toBe(-1)
+  }
+
   /** How often each operation came to each result, as "operation result". */
   function outcomes(left: Left): Map<string, number> {
     const counts = new Map<string, number>()
@@ -102,6 +118,8 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
     ['straight into the mapping', [], 0],
     ['by way of the shadow, with a host behind a BAR', ['shadow', 'device'], 0],
     ['by way of the shadow, with bad lines', ['shadow'], 40],
+    ['by way of the shadow, and written down', ['shadow', TRACED], 0],
+    ['by way of the shadow, with bad lines, and written down', ['shadow', TRACED], 40],
   ] as const)('%s', (_, options, poisoned) => {
     const random = new Random(SEED)
     const seen = new Map<string, number>()
@@ -117,6 +135,7 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
       // Without a shadow nothing is volatile: the file shows stores that no fence made durable.
       if (options.length === 0) expectSame(native, { ...emulated, part: emulated.live }, hint)
       else expectSame(native, emulated, hint)
+      if (options.some((option) => option === TRACED)) expectWritten(native, poisoned, hint)
       for (const [key, count] of outcomes(emulated)) seen.set(key, (seen.get(key) ?? 0) + count)
       for (const flag of emulated.ran.flatMap((ran) => ran.flags)) {
         flags.set(flag, (flags.get(flag) ?? 0) + 1)

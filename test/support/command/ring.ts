@@ -1,4 +1,4 @@
-/** The ring of a card's trace (boards/linux/src/card/trace.h), made by hand. */
+/** The ring of a card's trace (boards/linux/src/trace/trace.h), made by hand. */
 
 export const START = 1
 export const CALL = 2

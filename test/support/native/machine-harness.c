@@ -36,6 +36,7 @@ enum {
   /* Key, nonce, and how much data there is. */
   SEALING_BYTES = HAL_SEAL_KEY_BYTES + HAL_SEAL_NONCE_BYTES + (int)sizeof(uint32_t),
   PAGE_BYTES = 4096,
+  TRACE_BYTES = 16 << 20,
   /* From the beginning of a page, to end with one. */
   LATE_BYTES = PAGE_BYTES - HAL_MEMORY_BYTES % PAGE_BYTES,
 };
@@ -99,6 +100,7 @@ static void start(char **options) {
   struct fault fault;
   must(sodium_init() >= 0, "libsodium");
   const char *value, *host = NULL, *dma = NULL, *dma_at = NULL, *persist = NULL;
+  struct trace_options trace = {.board = "harness", .bytes = TRACE_BYTES};
   for (; *options != NULL; options++) {
     if (is_option(*options, "part=", &value)) part.path = value;
     else if (is_option(*options, "create", &value)) part.create = true;
@@ -112,6 +114,7 @@ static void start(char **options) {
     else if (is_option(*options, "dma-at=", &value)) dma_at = value;
     else if (is_option(*options, "persist=", &value)) persist = value;
     else if (is_option(*options, "sysfs=", &value)) part.sysfs = value;
+    else if (is_option(*options, "trace=", &value)) trace.path = value;
     else if (is_option(*options, "dax", &value)) maps_sync = true;
     else if (is_option(*options, "late", &value)) is_late = true;
     else if (is_option(*options, "device", &value)) are_devices = true;
@@ -120,6 +123,11 @@ static void start(char **options) {
   must(memory_open(&memory, &part, &fault), fault.text);
   if (persist != NULL) memory.persist = persist_named(persist);
   must(memory.persist != NULL, "this CPU has no such instruction");
+  trace.part = part.path;
+  trace.part_bytes = memory.bytes;
+  trace.dirty_shutdowns = memory.dirty_shutdowns;
+  must(trace.path == NULL || trace_open(&machine.trace, &trace, &fault), fault.text);
+  if (trace.path != NULL) trace_start(&machine.trace, 0);
   must(host == NULL || window_open(&machine.host, host, &fault), fault.text);
   must(dma == NULL || open_dma(dma, dma_at, &fault), fault.text);
   if (are_devices) become_device(&machine.host);
@@ -133,6 +141,7 @@ static void start(char **options) {
 }
 
 static void stop(void) {
+  trace_close(&machine.trace);
   tags_forget(&machine.tags);
   memory_close(&memory);
   window_close(&machine.host);

@@ -7,7 +7,7 @@ const PARTS = [
   ...LINK_PARTS,
   ...['memory/dimms', 'memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist'],
   ...['memory/reserve', 'memory/shadow', 'memory/sysfs', 'card/machine', 'card/noise', 'card/tags'],
-  ...['card/window'],
+  ...['card/window', 'trace/trace'],
   ...['access/key-file', 'access/peers-file', 'access/peers-keeper', 'base/file', 'base/utf8'],
   ...['service/condition', 'service/json', 'service/log'],
 ]

@@ -17,11 +17,11 @@
 
 #include "access/peers-keeper.h"
 #include "card/tags.h"
-#include "card/trace.h"
 #include "card/window.h"
 #include "hal.h"
 #include "link/links.h"
 #include "memory/memory.h"
+#include "trace/trace.h"
 
 struct machine_counters {
   uint64_t runs, commands, fences, bytes_stored, lines_cleaned, media_errors, bad_commands;

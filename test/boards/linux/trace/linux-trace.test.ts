@@ -1,5 +1,5 @@
 /**
- * What perdured writes down of a card (boards/linux/src/card/trace.h), made into a trace again: the
+ * What perdured writes down of a card (boards/linux/src/trace/trace.h), made into a trace again: the
  * part that the trace ends with is the part that the card has left.
  *
  * The cards here are in shadow mode: SIGKILL is a power cut, and the part has what was durable.
@@ -123,7 +123,7 @@ describe.skipIf(noService !== null)(titled('the trace of perdured', noService), 
     expect(written.filter(isEmpty)).toEqual([])
   })
 
-  test('the trace of the process before is kept, and a card without the key writes none', async () => {
+  test('that of the process before is kept, and a card without the key writes none', async () => {
     const one = await traced()
     await one.dpu.format()
     await one.dpu.close()

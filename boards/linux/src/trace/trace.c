@@ -1,4 +1,4 @@
-#include "card/trace.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
