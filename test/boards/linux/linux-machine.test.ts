@@ -40,7 +40,7 @@ import {
   UNSEAL,
 } from '../../../firmware/board/hal.ts'
 import { readTrace } from '../../../host-driver/command/timeline/read-trace.ts'
-import { Replay } from '../../../host-driver/command/timeline/replay.ts'
+import { differingLines, mentionedLines } from '../../support/command/played.ts'
 import { Drawing, type Left, runEmulated, runNative } from '../../support/native/machine-lists.ts'
 import { because, compileMachine, noMachine } from '../../support/native/machine-program.ts'
 import { divided } from '../../support/run/thorough.ts'
@@ -91,14 +91,10 @@ describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, 
 
   /** What was written down ends with the part that was left, where no line was bad. */
   function expectWritten({ part }: Left, poisoned: number, hint: string): void {
-    const { head, events } = readTrace(RING)
-    const replay = new Replay({ head, events })
-    for (const event of events) replay.play(event)
-    const stores = events.filter(({ e }) => e === 'store')
-    expect(stores.length, hint).toBeGreaterThan(50)
+    const file = readTrace(RING)
+    expect(file.events.filter(({ e }) => e === 'store').length, hint).toBeGreaterThan(50)
     if (poisoned > 0) return
-    const at = part.findIndex((byte, i) => byte !== replay.part.durable[i])
-    expect(at, `the first byte that the trace has otherwise, ${hint}`).toBe(-1)
+    expect(differingLines(file, part, mentionedLines(file)), hint).toEqual([])
   }
 
   /** How often each operation came to each result, as "operation result". */

@@ -8,8 +8,9 @@
  * - `first` and `written` bound whole entries. What is about to be overwritten is given up first;
  *   what is new counts when it is whole. A reader who meets both before and after it has read the
  *   entries knows which of them are good.
- * - A store is written down with what was there before, zeros where nobody can read it. So an entry can be taken back, and whoever
- *   has the part and its ring knows what the part held at the ring's first entry.
+ * - A store is written down with what was there before, zeros where nobody can read it. So an
+ *   entry can be taken back, and whoever has the part and its ring knows what the part held at the
+ *   ring's first entry.
  * - It holds content of records: the file is its owner's alone.
  *
  * The form of the file: `host-driver/command/timeline/read-ring.ts` reads it.

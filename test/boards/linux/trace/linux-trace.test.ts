@@ -1,6 +1,6 @@
 /**
- * What perdured writes down of a card (boards/linux/src/trace/trace.h), made into a trace again: the
- * part that the trace ends with is the part that the card has left.
+ * What perdured writes down of a card (boards/linux/src/trace/trace.h), made into a trace again:
+ * the part that the trace ends with is the part that the card has left.
  *
  * The cards here are in shadow mode: SIGKILL is a power cut, and the part has what was durable.
  */
@@ -15,6 +15,7 @@ import { Replay } from '../../../../host-driver/command/timeline/replay.ts'
 import { storyOf } from '../../../../host-driver/command/timeline/story.ts'
 import { connect, type Dpu } from '../../../../host-driver/index.ts'
 import type { Runtime } from '../../../support/board/runtime.ts'
+import { differingLines, mentionedLines } from '../../../support/command/played.ts'
 import { titled } from '../../../support/native/harness.ts'
 import { noService, ServiceFolder } from '../../../support/native/service.ts'
 
@@ -37,32 +38,9 @@ async function traced(more: Readonly<Record<string, string>> = {}): Promise<{
   return { runtime, dpu: await connect(address, { seed: 1, warn: () => {} }) }
 }
 
-function ended({ head, events }: TraceFile): Replay {
-  const replay = new Replay({ head, events })
-  for (const event of events) replay.play(event)
-  return replay
-}
-
-/** The lines that the trace says something of. */
-function linesOf({ events }: TraceFile): Set<number> {
-  const lines = new Set<number>()
-  for (const event of events) {
-    if (event.e !== 'base' && event.e !== 'store') continue
-    const bytes = 'bytes' in event ? event.bytes : Buffer.from(event.data, 'base64').length
-    const last = Math.floor((event.at + bytes - 1) / LINE)
-    for (let line = Math.floor(event.at / LINE); line <= last; line++) lines.add(line)
-  }
-  return lines
-}
-
 /** Lines, of those, in which the durable part at the end of the trace is not what was left. */
 function otherLines(file: TraceFile, lines: Iterable<number>): number[] {
-  const { part } = ended(file)
-  const left = readFileSync(folder.at('part'))
-  return [...lines].filter((line) => {
-    const [from, to] = [line * LINE, (line + 1) * LINE]
-    return Buffer.compare(part.durable.subarray(from, to), left.subarray(from, to)) !== 0
-  })
+  return differingLines(file, readFileSync(folder.at('part')), lines)
 }
 
 function storyIn(file: TraceFile): Timeline {
@@ -112,7 +90,7 @@ describe.skipIf(noService !== null)(titled('the trace of perdured', noService), 
     await dpu.close()
     const file = readTrace(ring())
     expect(file.events.some(({ e }) => e === 'power')).toBe(false)
-    const lines = linesOf(file)
+    const lines = mentionedLines(file)
     expect(lines.size).toBeGreaterThan((8 * 2 * 4096) / LINE)
     expect(otherLines(file, lines)).toEqual([])
     // Where it begins, all that it tells of had been written before.
