@@ -9,7 +9,7 @@ const config: ViteUserConfig = defineConfig({
     include: ['test/**/*.test.ts'],
     tags: TAGS,
     ...(IS_QUICK ? { tagsFilter: [`!${TAG}`] } : {}),
-    globalSetup: 'test/support/run/fresh-build.ts',
+    globalSetup: ['test/support/run/fresh-build.ts', 'test/support/run/taken-ports.ts'],
     reporters: ['default', './test/support/run/reporter.ts'],
     pool: 'threads',
     maxWorkers: 2,

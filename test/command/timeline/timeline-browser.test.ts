@@ -60,7 +60,7 @@ describe.runIf(HAS_CHROMIUM)('with chromium: the page of a timeline', () => {
     writeFileSync(path, pageOf(timeline))
     browser = await openBrowser()
     page = await open('light')
-  }, 120_000)
+  })
   afterAll(async () => {
     await browser.close()
     rmSync(folder, { recursive: true, force: true })
