@@ -12,12 +12,12 @@
 static const struct {
   const char *class, *member, *read, *takes, *stores;
 } arrays[] = {
-    {"UINT8_", "uint8_ptr", "aot_of_int(%s)", "aot_is_int", "(uint8_t)INT"},
+    {"UINT8_", "uint8_ptr", "aot_of_int(%s)", "aot_is_word", "(uint8_t)aot_word"},
     {"INT32_", "int32_ptr", "aot_of_int(%s)", "aot_is_word", "(int32_t)aot_word"},
     {"FLOAT64_", "double_ptr", "__JS_NewFloat64(ctx, %s)", "aot_is_number", "aot_number"},
     {"UINT32_", "uint32_ptr", "aot_of_uint32(%s)", "aot_is_word", "aot_word"},
-    {"INT16_", "int16_ptr", "aot_of_int(%s)", "aot_is_int", "(int16_t)INT"},
-    {"UINT16_", "uint16_ptr", "aot_of_int(%s)", "aot_is_int", "(uint16_t)INT"},
+    {"INT16_", "int16_ptr", "aot_of_int(%s)", "aot_is_word", "(int16_t)aot_word"},
+    {"UINT16_", "uint16_ptr", "aot_of_int(%s)", "aot_is_word", "(uint16_t)aot_word"},
 };
 #define ARRAYS ((int)(sizeof arrays / sizeof *arrays))
 

@@ -27,10 +27,13 @@ static void write_pattern(const char *pattern, const char *x, const char *y, int
   }
 }
 
-/* Ends the pattern of `quick`: with `other`, if more than that was seen, and the way to leave. */
+/*
+ * Ends the pattern of `quick`: with `other`, if more than that was seen, and the way to leave. Two
+ * integers whose result was a double went beyond the integers, which `quick` does not.
+ */
 static void write_other(struct body *body, const struct instruction *i, const char *other,
                         const char *x, const char *y, int t) {
-  if (!is_quick(body, i)) {
+  if (!is_quick(body, i) || (seen_at(body, i->at) & SEEN_FLOAT) != 0) {
     printf("\n  else ");
     write_pattern(other, x, y, t);
   }
