@@ -32,6 +32,8 @@ export async function openClient(target: string | Wire, signal: AbortSignal): Pr
   const dpu = await connect(target, {
     ...{ signal, inFlight: IN_FLIGHT, reconnect: false },
     ...PATIENT,
+    // That a file does not outlive the power says nothing here, and is said at each life.
+    warn: () => {},
   })
   if ((await dpu.status()).state === 'blank') await dpu.format()
   const regions: Region[] = []
