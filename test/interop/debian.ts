@@ -20,12 +20,16 @@ const RELEASE = 'trixie'
 /** Packages of the guest besides the kernel; their files are unpacked, nothing is installed. */
 const PACKAGES = [
   'busybox-static',
+  'e2fsprogs',
   'ibverbs-providers',
   'iproute2',
+  'libblkid1',
   'libbpf1',
   'libc6',
   'libcap2',
+  'libcom-err2',
   'libelf1t64',
+  'libext2fs2t64',
   'libgcc-s1',
   'libibverbs-dev',
   'libibverbs1',
@@ -38,6 +42,7 @@ const PACKAGES = [
   'librpma-dev',
   'librpma0',
   'libselinux1',
+  'libuuid1',
   'libzstd1',
   'zlib1g',
 ]

@@ -21,6 +21,24 @@ const PARAMETERS = [
   '8250.nr_uarts=1 cryptomgr.notests lsm= audit=0',
 ].join(' ')
 
+/** An NVDIMM of the guest. */
+export interface GuestNvdimm {
+  /** A file of this machine, of so many bytes. */
+  readonly path: string
+  readonly bytes: number
+  /** Whether it has the energy for a save, as the kernel is told. */
+  readonly armed: boolean
+}
+
+/** How QEMU is told of it. */
+function nvdimmArguments({ path, bytes, armed }: GuestNvdimm): string[] {
+  return [
+    ...['-M', 'nvdimm=on', '-m', '256,slots=1,maxmem=1G'],
+    ...['-object', `memory-backend-file,id=dimm,share=on,mem-path=${path},size=${bytes}`],
+    ...['-device', `nvdimm,id=nvdimm,memdev=dimm,unarmed=${armed ? 'off' : 'on'}`],
+  ]
+}
+
 /** What a command in the guest printed, and how it ended. */
 export interface CommandResult {
   readonly lines: readonly string[]
@@ -46,7 +64,12 @@ export class Guest {
   private onLine: (line: string) => void = () => {}
 
   /** Starts QEMU with one network card for each socket, and with that soft-RoCE module. */
-  constructor(image: GuestImage, sockets: readonly string[], module: 'mended' | 'stock') {
+  constructor(
+    image: Pick<GuestImage, 'kernel' | 'root'>,
+    sockets: readonly string[],
+    module: 'mended' | 'stock',
+    nvdimm?: GuestNvdimm,
+  ) {
     const cards = sockets.flatMap((path, i) => [
       '-netdev',
       `stream,id=n${i},server=off,addr.type=unix,addr.path=${path}`,
@@ -65,6 +88,7 @@ export class Guest {
         '-append',
         `${PARAMETERS}${more}`,
         ...cards,
+        ...(nvdimm === undefined ? [] : nvdimmArguments(nvdimm)),
       ],
     ]
     this.qemu = spawn('timeout', [`${GUEST_SECONDS_MAX}`, 'qemu-system-x86_64', ...args])

@@ -30,7 +30,11 @@ import { fetchGuest, type GuestFiles } from './debian.ts'
 import { mendedModule } from './mended.ts'
 
 /** Modules of the guest, each after what it needs; what they depend on is found in them. */
-const MODULES = ['virtio_net', 'crc32_generic', 'rdma_rxe', 'rdma_ucm']
+const MODULES = [
+  ...['virtio_net', 'crc32_generic', 'rdma_rxe', 'rdma_ucm'],
+  // Of NVDIMMs, for perdured in the guest.
+  ...['nd_pmem', 'device_dax', 'dax_pmem', 'nfit', 'crc32c_generic', 'ext4'],
+]
 
 /** What protects a link below, and the ciphers of both. What a kernel has not is not tried. */
 const PROTECTION = {
@@ -173,6 +177,7 @@ function baseEntries(here: string, root: string): Entry[] {
     program('bin/busybox', 'usr/bin/busybox'),
     program('bin/ip', 'usr/bin/ip'),
     program('bin/rdma', 'usr/bin/rdma'),
+    program('bin/mkfs.ext4', 'usr/sbin/mke2fs'),
     program('lib64/ld-linux-x86-64.so.2', `${LIBRARIES}/ld-linux-x86-64.so.2`),
     ...whole.filter(isNeeded).map((name) => program(`lib/${name}`, join(LIBRARIES, name))),
     program(`${LIBRARIES}/libibverbs/librxe-rdmav34.so`, rxeProvider(root)),
@@ -195,9 +200,12 @@ function mendedEntry(modules: readonly Entry[]): Entry {
   return { path: 'modules/rdma_rxe-mended.ko', content: mendedModule(Buffer.from(rxe.content!)) }
 }
 
+const OF_MKFS = 'blkid|com_err|e2p|ext2fs|uuid'
+
 /** Libraries by the names that programs ask for; drivers of real adapters stay out. */
 function isNeeded(name: string): boolean {
-  const tools = 'bpf|cap|elf|mnl|nl-3|nl-route-3|pcre2-8|selinux|z|zstd'
+  const tools =
+    'bpf|cap|elf|mnl|nl-3|nl-route-3|pcre2-8|selinux|z|zstd|blkid|com_err|e2p|ext2fs|uuid'
   return new RegExp(`^lib(c|m|gcc_s|ibverbs|pthread|rdmacm|rpma|${tools})\\.so\\.\\d+$`).test(name)
 }
 

@@ -13,7 +13,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -28,6 +28,7 @@ import { DpuProcess } from './dpu-process.ts'
 import { Guest } from './guest.ts'
 import { type GuestImage, guestImage, isCached } from './image.ts'
 import { LOSSES } from './losses.ts'
+import { casesOfNvdimms } from './nvdimm.ts'
 import { PAIRS } from './pairs.ts'
 import { Protection } from './protection.ts'
 import { Relay } from './relay.ts'
@@ -37,6 +38,7 @@ import { Tap } from './tap.ts'
 const DIST = dirname(fileURLToPath(import.meta.url))
 const HERE = join(DIST, '../test/interop')
 const COMMAND = join(DIST, 'perdure.js')
+const PERDURED = join(DIST, 'linux/x86-64/perdured')
 const PAGE = join(DIST, '../boards/doc/protected-links.md')
 
 const USAGE = `npm run test:interop -- [--keep FOLDER] [--only TEXT] [--verbose]
@@ -143,6 +145,15 @@ async function runProtected(setting: Setting): Promise<readonly Outcome[]> {
   }
 }
 
+/** perdured in guests with an NVDIMM; nothing where it was not built. */
+async function runNvdimms({ image, work, verbose, only }: Setting): Promise<readonly Outcome[]> {
+  if (!existsSync(PERDURED)) return []
+  say('starting guests with an NVDIMM, for perdured')
+  const talk = verbose ? say : (): void => {}
+  const programs = { perdured: PERDURED, bundle: join(DIST, 'firmware.js') }
+  return casesOfNvdimms({ image, work, ...programs, talk, only })
+}
+
 async function runCases(
   image: GuestImage,
   work: string,
@@ -166,7 +177,9 @@ async function runCases(
     if (only !== '' && stock.length > 0) return stock
     const mended = await runGuest(setting, 'mended')
     if (only !== '' && mended.length > 0) return mended
-    return [...stock, ...mended, ...(await runProtected(setting))]
+    const nvdimms = await runNvdimms(setting)
+    if (only !== '' && nvdimms.length > 0) return nvdimms
+    return [...stock, ...mended, ...nvdimms, ...(await runProtected(setting))]
   } finally {
     for (const dpu of dpus) await dpu.stop()
   }
@@ -183,6 +196,11 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
   process.stdout.write(`\nguest: ${versions.filter((one) => told.test(one)).join(', ')}\n`)
   for (const name of lacking) {
     process.stdout.write(`${name} was not tried: the guest's kernel has not all of its modules\n`)
+  }
+  if (!existsSync(PERDURED)) {
+    process.stdout.write(
+      `perdured was not tried on an NVDIMM: node build.mjs --board linux makes it\n`,
+    )
   }
   if (examples !== true) process.stdout.write(`librpma's own examples were not run: ${examples}\n`)
   const failed = outcomes.filter(({ failures }) => failures.length > 0).length

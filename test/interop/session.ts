@@ -26,11 +26,11 @@ export class Session {
   readonly durable: Piece[] = []
   readonly guest: Guest
   readonly talk: (line: string) => void
-  private readonly dpu: DpuProcess
+  private readonly dpu: DpuProcess | null
   private readonly only: string
 
-  /** `dpu` is the card under test; `only` is part of the names of the cases that are tried. */
-  constructor(guest: Guest, dpu: DpuProcess, talk: (line: string) => void, only: string) {
+  /** `dpu` is the card under test, if it is no process here; `only` is part of the names of the cases that are tried. */
+  constructor(guest: Guest, dpu: DpuProcess | null, talk: (line: string) => void, only: string) {
     this.guest = guest
     this.dpu = dpu
     this.talk = talk
@@ -39,8 +39,8 @@ export class Session {
 
   /** Carries a case out. Once the card's process has ended, which fails one, the rest is left. */
   async one(name: string, work: () => Promise<Found>): Promise<void> {
-    const { dpu } = this
-    if (dpu.failure !== null || !name.includes(this.only)) return
+    const failureOfCard = (): string | null => this.dpu?.failure ?? null
+    if (failureOfCard() !== null || !name.includes(this.only)) return
     const startMs = performance.now()
     let found: Found
     try {
@@ -49,7 +49,8 @@ export class Session {
       found = { steps: 0, failures: [(error as Error).message] }
     }
     const seconds = (performance.now() - startMs) / 1000
-    const failures = [...found.failures, ...(dpu.failure === null ? [] : [dpu.failure])]
+    const failure = failureOfCard()
+    const failures = [...found.failures, ...(failure === null ? [] : [failure])]
     this.outcomes.push({ ...found, name, failures, seconds })
   }
 
