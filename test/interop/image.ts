@@ -204,9 +204,9 @@ const OF_MKFS = 'blkid|com_err|e2p|ext2fs|uuid'
 
 /** Libraries by the names that programs ask for; drivers of real adapters stay out. */
 function isNeeded(name: string): boolean {
-  const tools =
-    'bpf|cap|elf|mnl|nl-3|nl-route-3|pcre2-8|selinux|z|zstd|blkid|com_err|e2p|ext2fs|uuid'
-  return new RegExp(`^lib(c|m|gcc_s|ibverbs|pthread|rdmacm|rpma|${tools})\\.so\\.\\d+$`).test(name)
+  const tools = 'bpf|cap|elf|mnl|nl-3|nl-route-3|pcre2-8|selinux|z|zstd'
+  const ours = `c|m|gcc_s|ibverbs|pthread|rdmacm|rpma|${tools}|${OF_MKFS}`
+  return new RegExp(`^lib(${ours})\\.so\\.\\d+$`).test(name)
 }
 
 function rxeProvider(root: string): string {

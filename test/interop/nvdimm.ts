@@ -1,11 +1,12 @@
 /**
- * perdured on an NVDIMM of a guest: what Linux's own drivers say of it, and what is claimed by that.
+ * perdured on an NVDIMM of a guest: what Linux's own drivers say of it, and what is claimed by
+ * that.
  *
- * The DIMM is a file of this machine, with or without the energy for a save, as QEMU says it to the
- * kernel (`unarmed`). The guest makes a file system with DAX on it, and then a device of device-dax,
- * as an operator would by mkfs and ndctl.
+ * The DIMM is a file of this machine, with or without the energy for a save, as QEMU says it to
+ * the kernel (`unarmed`). A guest makes a file system with DAX on it, another one a device of
+ * device-dax, as an operator would by ndctl and mkfs.
  *
- * Invariant: the program is the one that is shipped, and it serves under its filter of system calls.
+ * Invariant: the program is the one that is shipped, and serves under its filter of system calls.
  */
 
 import { generateKeyPairSync, sign } from 'node:crypto'

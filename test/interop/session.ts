@@ -29,7 +29,10 @@ export class Session {
   private readonly dpu: DpuProcess | null
   private readonly only: string
 
-  /** `dpu` is the card under test, if it is no process here; `only` is part of the names of the cases that are tried. */
+  /**
+   * `dpu` is the card under test, null where it is no process here; `only` is part of the names of
+   * the cases that are tried.
+   */
   constructor(guest: Guest, dpu: DpuProcess | null, talk: (line: string) => void, only: string) {
     this.guest = guest
     this.dpu = dpu
