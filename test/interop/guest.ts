@@ -22,7 +22,7 @@ const PARAMETERS = [
 ].join(' ')
 
 /** An NVDIMM of the guest. */
-export interface GuestNvdimm {
+interface GuestNvdimm {
   /** A file of this machine, of so many bytes. */
   readonly path: string
   readonly bytes: number

@@ -89,7 +89,7 @@ interface Memory {
   readonly forgetsBecause?: string
 }
 
-export interface NvdimmSetting {
+interface NvdimmSetting {
   readonly image: GuestImage
   readonly work: string
   /** `perdured` as it was built, and the bundle. */

@@ -226,30 +226,26 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
     },
   )
 
-  test(
-    'what was seen to go beyond the integers, and to be stored as bytes, resumes never',
-    THOROUGH,
-    () => {
-      const parts = [
-        translated('owner', '  function owner(i, psn) { return (i + 1) * 2 ** 24 - -psn }'),
-        translated(
-          'put',
-          '  function put(to, v) { to[0] = v >> 24; to[1] = v >> 16; to[2] = v; return to[0] + to[2] }',
-        ),
-        driver(
-          '  const arrays = [Uint8Array, Int16Array, Uint16Array].map((Of) => new Of(3))',
-          '  globalThis.cases = () => 600',
-          '  globalThis.play = (i) => {',
-          '    const wide = owner(i, 2 ** 24 - 1)',
-          '    return String([wide, ...arrays.map((to) => put(to, wide % 2 ** 32))])',
-          '  }',
-        ),
-      ]
-      const { profile } = playProgram(parts, { ...quick, learns: true, share: 0 })
-      const found = playProgram(parts, { ...quick, profile })
-      expect(found).toMatchObject({ text: '', differences: 0, resumes: 0 })
-    },
-  )
+  test('what was seen to go beyond the integers, or into bytes, resumes never', THOROUGH, () => {
+    const parts = [
+      translated('owner', '  function owner(i, psn) { return (i + 1) * 2 ** 24 - -psn }'),
+      translated(
+        'put',
+        '  function put(to, v) { to[0] = v >> 24; to[1] = v >> 16; to[2] = v; return to[0] + to[2] }',
+      ),
+      driver(
+        '  const arrays = [Uint8Array, Int16Array, Uint16Array].map((Of) => new Of(3))',
+        '  globalThis.cases = () => 600',
+        '  globalThis.play = (i) => {',
+        '    const wide = owner(i, 2 ** 24 - 1)',
+        '    return String([wide, ...arrays.map((to) => put(to, wide % 2 ** 32))])',
+        '  }',
+      ),
+    ]
+    const { profile } = playProgram(parts, { ...quick, learns: true, share: 0 })
+    const found = playProgram(parts, { ...quick, profile })
+    expect(found).toMatchObject({ text: '', differences: 0, resumes: 0 })
+  })
 
   const small = [
     translated('small', '  function sum(a, o) { return a + o.x }'),
