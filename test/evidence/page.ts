@@ -1,13 +1,15 @@
 /**
  * The run as one page to look at: what was tried and found, floors, cells that were reached, and
- * for crash points the slots and the lane, chunk by chunk (crash/picture.ts).
+ * crashes and violations as timelines (crash/picture.ts), drawn by the page of a timeline.
  *
  * Invariant: the page is one file and names nothing outside itself; every text in it that
  * comes from a run is escaped.
  */
 
+import { pageHolding } from '../../host-driver/command/timeline/page.ts'
+import type { Picture } from './crash/picture.ts'
 import { shows } from './open.ts'
-import { PAGE_SCRIPT } from './page-script.ts'
+import { HERE, PAGE_SCRIPT } from './page-script.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import type { Outcome } from './pool.ts'
 import type { Report, StageReport } from './report.ts'
@@ -88,12 +90,19 @@ function tableOf(report: Report): string {
 }
 
 /** A violation, with the command that plays it again. */
-function violationOf(of: string, { stage }: StageReport, violation: Violation): string {
+function violationOf(
+  of: string,
+  { stage }: StageReport,
+  violation: Violation,
+  pictures: readonly Picture[],
+): string {
   const { shard, what, replay } = violation
   const command = `npm run evidence -- --replay ${stage} '${replay}'`
   const again = replay === '' ? '' : `<code class="command">${escaped(command)}</code>`
   const where = `<b>${of}, ${escaped(shard)}</b>`
-  return `<li>${chip('wrong', 'violation')} ${where}<br>${escaped(what)}${again}</li>`
+  const at = pictures.findIndex((picture) => picture.replay === `${stage} ${replay}`)
+  const look = at < 0 ? '' : ` <button type="button" data-picture="${at}">look at it</button>`
+  return `<li>${chip('wrong', 'violation')} ${where}${look}<br>${escaped(what)}${again}</li>`
 }
 
 /** What a stage lacks: a few lines, and the others on demand. */
@@ -109,13 +118,15 @@ function lacksOf(of: string, { lacks }: StageReport): string {
 }
 
 /** Everything that is wrong, violations first. */
-function objectionsOf({ stages }: Report): string {
+function objectionsOf({ stages }: Report, pictures: readonly Picture[]): string {
   const named = stages.map((stage) => ({
     stage,
     of: `${escaped(stage.id)} ${escaped(stage.stage)}`,
   }))
   const items = [
-    ...named.flatMap(({ of, stage }) => stage.described.map((one) => violationOf(of, stage, one))),
+    ...named.flatMap(({ of, stage }) =>
+      stage.described.map((one) => violationOf(of, stage, one, pictures)),
+    ),
     ...named.map(({ of, stage }) => lacksOf(of, stage)),
   ].filter((item) => item !== '')
   if (items.length === 0) return ''
@@ -191,38 +202,29 @@ function cellsOf(report: Report): string {
 the fuller its colour, the more often.</p><div class="card">${maps}</div>`
 }
 
-const LEGEND: string = [
-  ['', 'durable'],
-  ['same', 'stored again as it was'],
-  ['kept', 'pending, survived'],
-  ['gone', 'pending, lost'],
-]
-  .map(([name, said]) => `<span><i class="chunk ${name}"></i>${said}</span>`)
-  .join('')
+const PICTURE = `<h2 id="look">A crash, looked at</h2>
+<p class="soft">What is chosen is a timeline: drag its cursor to any store, to see what is pending
+there, what a power cut may leave, chunk by chunk, and what recovery makes of it. What it says of an
+image was found out by the firmware, started on it.</p>
+<div class="card pad"><label>play<select id="picture"></select></label>
+<iframe id="timeline" title="the timeline of that play"></iframe></div>`
 
-const PICTURE = `<h2>A crash, looked at</h2>
-<p class="soft">A write is cut at each point. Of the chunks of eight bytes that are pending then any
-subset may survive. Choose a point, step through images of it, and see what recovery makes of them:
-all of these were started by the firmware, and read over the wire.</p>
-<div class="card pad"><div class="controls">
-<label>operation<select id="kind"></select></label><label>level<select id="level"></select></label>
-</div><div class="points" id="points"></div><p class="known soft" id="known"></p>
-<div class="step"><button type="button" id="back" aria-label="previous image">←</button>
-<input type="range" id="slider" min="0" value="0" aria-label="image">
-<button type="button" id="forth" aria-label="next image">→</button></div>
-<p class="soft" id="which"></p><div class="blocks" id="blocks"></div>
-<div class="outcome"><div id="survived"></div><div id="decided"></div><div id="reads"></div></div>
-<div class="legend">${LEGEND}</div></div>`
+/** Pictures that show a violation, at the most. */
+const VIOLATIONS_SHOWN = 12
 
-/** Pictures of crashes; a stage may have pictures of another kind. */
-function isCrash(picture: unknown): boolean {
-  return (picture as { readonly picture?: unknown } | null)?.picture === 'crash'
+/** Pictures of crashes, violations first; a stage may have pictures of another kind. */
+function crashesOf(outcomes: readonly Outcome[]): Picture[] {
+  const all = outcomes.flatMap(({ tally }) => tally.pictures) as (Partial<Picture> | null)[]
+  const crashes = all.filter((one): one is Picture => one?.picture === 'crash')
+  const wrong = crashes.filter(({ replay }) => replay !== undefined)
+  const plain = crashes.filter(({ replay }) => replay === undefined)
+  return [...wrong.slice(0, VIOLATIONS_SHOWN), ...plain]
 }
 
 export function pageOf(report: Report, outcomes: readonly Outcome[]): string {
-  const pictures = outcomes.flatMap(({ tally }) => tally.pictures).filter(isCrash)
+  const pictures = crashesOf(outcomes)
   // In a script element only `<` could end it.
-  const data = JSON.stringify(pictures).replaceAll('<', '\\u003c')
+  const data = JSON.stringify({ pictures, page: pageHolding(HERE) }).replaceAll('<', '\\u003c')
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -233,7 +235,7 @@ it.</p>
 ${verdictOf(report, outcomes)}
 <h2>Stages</h2>
 ${tableOf(report)}
-${objectionsOf(report)}
+${objectionsOf(report, pictures)}
 ${openOf(report)}
 ${pictures.length === 0 ? '' : PICTURE}
 ${floorsOf(report, outcomes)}

@@ -37,8 +37,8 @@ export interface Step {
   /** Lines that are durable behind it, of those that were pending. */
   readonly settles?: readonly LineRange[]
   /**
-   * Of a cut: the pending lines from each line on, a letter each: `0` nothing of it survived, `1`
-   * all of it, `t` a part.
+   * Of a cut: the pending lines from each line on, eight letters each, one for a chunk: `1` is as
+   * it was last stored, `0` is as it was durable, `.` was both, `t` is neither.
    */
   readonly left?: readonly (readonly [line: number, survived: string])[]
   /** Number of a fence in its commit: 1 for F1. */
@@ -117,12 +117,18 @@ export interface CutImage {
   readonly name: string
   /** Of each record under way its place in `results`. */
   readonly results: readonly number[]
+  /** Of each of the `places` whether it survived: `1` or `0`; `t`: an earlier store did. */
+  readonly kept?: string
 }
 
 export interface Cut {
   /** Pending lines, and chunks in which what is durable and what was stored differ. */
   readonly lines: number
   readonly chunks: number
+  /** These chunks, by their number in the part, where they are few. */
+  readonly places?: readonly number[]
+  /** The power of the run itself went next, and the first of `shown` is what that left. */
+  readonly left?: boolean
   /** How many images a cut may leave, as people write it. */
   readonly images: string
   /** Whether all of them are in `shown`. */
@@ -136,6 +142,8 @@ export interface Cut {
 
 export interface Timeline {
   readonly title: string
+  /** What is wrong with the run, where somebody says so. */
+  readonly violation?: string
   /** What is to be said of the trace, in sentences. */
   readonly notes: readonly string[]
   readonly steps: readonly Step[]

@@ -6,7 +6,8 @@
  *   stored is taken back. What a record is then is read from its copies, byte by byte; the row of
  *   the table of cases is what recovery itself reports.
  * - Shown are the two ends, nothing of what is pending survives and all of it; all images, where
- *   they are few; and so many drawn ones where they are not. The same part shows the same.
+ *   they are few; and so many drawn ones where they are not. The same part shows the same. Where
+ *   the power of the run itself went next, what that left stands first.
  */
 
 import {
@@ -30,6 +31,7 @@ import { copyOf } from '../../base/bytes.ts'
 import type { Cut, CutImage, Result } from './data.ts'
 import { laneOffset } from './layout.ts'
 import { type Intent, type KnownRecord, versionOfCopy } from './records.ts'
+import { type CutLine, keptBy } from './replay.ts'
 
 /** From so many images on that are shown some are drawn between the two ends. */
 export const IMAGES_DRAWN_FROM = 6
@@ -57,8 +59,12 @@ const ACTIONS: Readonly<Record<string, string>> = {
   lost: 'lost: no copy can stand for it',
 }
 
+/** Chunks up to which a page has which of them an image keeps. */
+const PLACES_MAX = 64
+
 const NOTHING = 'nothing survives'
 const ALL = 'all of it survives'
+const LEFT = 'what this power cut left'
 
 /** A record under way, and its lane as a cut can leave it whole: as stored, or as durable. */
 interface Under extends Intent {
@@ -73,6 +79,8 @@ export class Outcomes {
   private readonly part: Nvdimm
   private readonly records: readonly KnownRecord[]
   private readonly most: number
+  /** Places of the pending chunks in which what is durable and what was stored differ. */
+  private chunks: readonly number[] = []
   private readonly numbers: Map<string, number> = new Map()
   /** What is left where nothing survives, by the records under way; as long as that is so. */
   private readonly bare: Map<string, CutImage> = new Map()
@@ -88,20 +96,23 @@ export class Outcomes {
   }
 
   /**
-   * What a cut of the part as it is now may leave of the records of these intents. Returns its
-   * place in `cuts`.
+   * What a cut of the part as it is now may leave of the records of these intents; `left` is the
+   * cut of the run itself, if it comes next. Returns its place in `cuts`.
    */
   at(
     intents: readonly Intent[],
     step: number,
     acknowledged: ReadonlyMap<KnownRecord, number>,
+    left: CutLine | null = null,
   ): number {
     const { part } = this
     const under = this.under(intents)
     const { stores, lines, chunks, exact } = this.measure()
+    this.chunks = chunks
     const all = exact !== null && exact <= this.most
     part.journal = this.journal
-    const shown = all ? this.visitAll(stores, under) : this.visitSome(step, chunks, under)
+    const shown = all ? this.visitAll(stores, under) : this.visitSome(step, under)
+    if (left !== null) shown.unshift(this.left(left, under))
     part.journal = null
     const images = exact === null ? `at least 2^${chunks.length}` : counted(exact)
     const records = under.map(({ record }) => this.records.indexOf(record))
@@ -109,7 +120,11 @@ export class Outcomes {
     const broken = shown
       .flatMap(({ results }) => results.map((one, i) => [this.results[one]!, least[i]!] as const))
       .filter(([{ outcome }, version]) => outcome < version).length
-    this.cuts.push({ lines, chunks: chunks.length, images, all, records, shown, broken })
+    this.cuts.push({
+      ...{ lines, chunks: chunks.length, images, all, records, shown, broken },
+      ...(left === null ? {} : { left: true }),
+      ...(chunks.length > PLACES_MAX ? {} : { places: chunks.map((at) => at / 8) }),
+    })
     return this.cuts.length - 1
   }
 
@@ -149,22 +164,22 @@ export class Outcomes {
     const { part } = this
     if (stores === 0) return [this.kept('nothing is pending', under, () => true)]
     const shown: CutImage[] = []
-    const { chunks } = this.measure()
-    const last = chunks.map((at) => [at, copyOf(part.live.subarray(at, at + 8))] as const)
+    const last = this.chunks.map((at) => [at, copyOf(part.live.subarray(at, at + 8))] as const)
     images(part, 'chunk', () => {
-      const kept = last.filter(([at, bytes]) => isEqual(part.live, at, bytes)).length
+      const kept = last.filter(([at, bytes]) => isEqual(part.live, at, bytes)).map(([at]) => at)
       const name =
-        kept === 0
+        kept.length === 0
           ? NOTHING
-          : kept === last.length
+          : kept.length === last.length
             ? ALL
-            : `${kept} of ${last.length} chunks survive`
-      shown.push({ name, results: this.judge(under) })
+            : `${kept.length} of ${last.length} chunks survive`
+      shown.push({ name, results: this.judge(under), ...this.bitsOf(new Set(kept)) })
     })
     return shown
   }
 
-  private visitSome(step: number, chunks: readonly number[], under: readonly Under[]): CutImage[] {
+  private visitSome(step: number, under: readonly Under[]): CutImage[] {
+    const { chunks } = this
     const ids = under.map(({ lane, step }) => `${lane}/${step}`).join()
     const bare = this.bare.get(ids) ?? this.kept(NOTHING, under, () => false)
     this.bare.set(ids, bare)
@@ -180,22 +195,54 @@ export class Outcomes {
     const drawn = draws
       .slice(0, (this.most - 2) >> 2)
       .map(([name, keep]) => this.kept(name, under, keep))
-    return [bare, whole, ...drawn]
+    return [{ ...bare, ...this.bitsOf(new Set()) }, whole, ...drawn]
   }
 
   /** The image of the chunks that `keep` takes, judged. */
   private kept(name: string, under: readonly Under[], keep: (at: number) => boolean): CutImage {
+    const survivors = new Set(this.chunks.filter(keep))
     let results: number[] = []
-    imageKeeping(this.part, keep, () => {
+    imageKeeping(
+      this.part,
+      (at) => survivors.has(at),
+      () => {
+        results = this.judge(under)
+      },
+    )
+    return { name, results, ...this.bitsOf(survivors) }
+  }
+
+  /** The image that the cut of the run left, judged. */
+  private left(line: CutLine, under: readonly Under[]): CutImage {
+    const { part, chunks } = this
+    const kept = new Set(keptBy(line))
+    const [live, durable] = [part.live, part.durable].map((of) =>
+      chunks.map((at) => copyOf(of.subarray(at, at + 8))),
+    )
+    let letters = ''
+    let results: number[] = []
+    const look = (): void => {
+      for (const [at, data] of line.other) {
+        for (const of of [part.live, part.durable]) of.set(Buffer.from(data, 'base64'), at)
+      }
+      const isAs = (of: readonly Uint8Array[] | undefined, i: number): boolean =>
+        isEqual(part.live, chunks[i]!, of![i]!)
+      letters = chunks.map((_, i) => (isAs(live, i) ? '1' : isAs(durable, i) ? '0' : 't')).join('')
       results = this.judge(under)
-    })
-    return { name, results }
+    }
+    imageKeeping(part, (at) => kept.has(at), look)
+    return { name: LEFT, results, ...(chunks.length > PLACES_MAX ? {} : { kept: letters }) }
+  }
+
+  private bitsOf(survivors: ReadonlySet<number>): Pick<CutImage, 'kept'> {
+    if (this.chunks.length > PLACES_MAX) return {}
+    return { kept: this.chunks.map((at) => (survivors.has(at) ? '1' : '0')).join('') }
   }
 
   /** What recovery makes of the part as it is: the places in `results`. */
   private judge(under: readonly Under[]): number[] {
     const { part } = this
-    const left = under.map((intent) => this.left(intent))
+    const left = under.map((intent) => this.leftOf(intent))
     const { report } = this.boot().recovery
     return under.map(({ record }, i) => {
       const { region } = record
@@ -216,7 +263,7 @@ export class Outcomes {
   }
 
   /** What the cut left of a record: its lane, and its copies. */
-  private left({ record, lane, version, lines }: Under): Pick<Result, 'lane' | 'copies'> {
+  private leftOf({ record, lane, version, lines }: Under): Pick<Result, 'lane' | 'copies'> {
     const { live, liveWords } = this.part
     const isWhole = lines.some((line) => isEqual(live, laneOffset(lane), line))
     const { sequence } = record.versions[version]!

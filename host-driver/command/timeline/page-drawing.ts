@@ -191,7 +191,7 @@ function drawLegend() {
     return key
   })
   const tiles = [['', 'durable, old'], ['new', 'durable, new'], ['pend', 'pending'],
-    ['torn', 'torn by the cut']].map(([name, text]) => {
+    ['same', 'stored as it was'], ['kept', 'survives'], ['gone', 'is lost']].map(([name, text]) => {
     const key = make('span')
     const tile = make('span', 'tiles')
     tile.append(make('i', name))

@@ -11,12 +11,14 @@ export const PAGE_SCRIPT = `
 let cursor = T.cursor
 let chosen = -1
 let follows = true
+/** The image of the cut whose chunks are shown; -1: none. */
+let image = -1
 
 /** What each line is behind the step of the cursor: what is durable of it, what is pending. */
 function linesNow() {
   const lines = new Map()
   const at = (line) => {
-    if (!lines.has(line)) lines.set(line, { durable: null, pending: undefined, torn: false })
+    if (!lines.has(line)) lines.set(line, { durable: null, pending: undefined, torn: '' })
     return lines.get(line)
   }
   for (let i = 0; i <= cursor; i++) {
@@ -25,16 +27,18 @@ function linesNow() {
       for (let l = first; l < first + count; l++) at(l).pending = version ?? null
     }
     if (left) {
-      for (const [first, survived] of left) [...survived].forEach((letter, k) => {
+      for (const [first, survived] of left) for (let k = 0; k < survived.length / 8; k++) {
         const line = at(first + k)
-        if (letter === '1') line.durable = line.pending
-        line.torn = letter === 't'
+        const letters = survived.slice(8 * k, 8 * k + 8)
+        const isLive = !/[0t]/.test(letters)
+        if (isLive) line.durable = line.pending
+        line.torn = isLive || !/[1t]/.test(letters) ? '' : letters
         line.pending = undefined
-      })
+      }
     } else for (const [first, count] of settles) {
       for (let l = first; l < first + count; l++) {
         const line = at(l)
-        Object.assign(line, { durable: line.pending, pending: undefined, torn: false })
+        Object.assign(line, { durable: line.pending, pending: undefined, torn: '' })
       }
     }
   }
@@ -132,36 +136,80 @@ function placeOf(title, ...chips) {
   return box
 }
 
-function showLane(record) {
+const CHUNKS = {
+  '': 'durable, old', new: 'durable, new', pend: 'pending', same: 'stored again as it was',
+  kept: 'pending, survives', gone: 'pending, is lost', torn: 'torn, or an earlier store',
+}
+const HEADER = ['check code', 'check code', 'magic, region', 'record, length', 'sequence', 'client',
+  'operation', 'version']
+const LANE = ['phase word', 'region, link', 'record, level', 'sequence', 'client', 'operation',
+  'check code', 'check code']
+
+/** What a chunk is: behind a cut, or pending, and then in the image that is chosen. */
+function chunkOf(line, state, i, isNew) {
+  if (state.pending === undefined) {
+    const letter = state.torn === '' ? '.' : state.torn[i]
+    return letter === '1' ? 'new' : letter === 't' ? 'torn' : isNew ? 'new' : ''
+  }
+  const cut = cutNow()
+  if (!cut?.places) return 'pend'
+  const place = cut.places.indexOf(8 * line + i)
+  if (place < 0) return 'same'
+  const kept = cut.shown[image]?.kept
+  return kept === undefined ? 'pend' : { 1: 'kept', 0: 'gone', t: 'torn' }[kept[place]]
+}
+
+/** Lines chunk by chunk, with a name for each; where they are many, a tile is a line. */
+function tilesOf(lines, isNew, nameOf) {
+  const tiles = make('div', 'tiles')
+  const isFine = lines.length <= 16
+  lines.forEach(([line, state], l) => {
+    const kinds = Array.from({ length: 8 }, (_, i) => chunkOf(line, state, i, isNew(state)))
+    const isOne = kinds.every((kind) => kind === kinds[0])
+    const box = make('span', 'line')
+    for (const [i, kind] of (isFine ? kinds : [isOne ? kinds[0] :
+      state.pending === undefined ? 'torn' : 'pend']).entries()) {
+      const tile = make('i', kind)
+      tile.title = nameOf(l, isFine ? i : -1) + ': ' + CHUNKS[kind]
+      box.append(tile)
+    }
+    tiles.append(box)
+  })
+  return tiles
+}
+
+const BLANK = { durable: null, pending: undefined, torn: '' }
+
+function showLane(record, lines) {
   const change = record.lanes.findLast(([step]) => step <= cursor)
   const [, lane, live, durable] = change ?? [0, -1, 'none', 'none']
   const box = placeOf(lane < 0 ? 'Lane' : 'Lane ' + lane, make('span',
     'chip' + (live === 'B' ? ' new' : ''), live))
   box.append(make('div', 'soft', PHASES[live] + (live === durable ? '' :
     '; durable is: ' + durable)))
+  const area = T.areas.find(({ name }) => name === 'lane ' + lane)
+  if (area) {
+    const [line] = area.lines
+    box.append(tilesOf([[line, lines.get(line) ?? BLANK]],
+      () => durable === 'A' || durable === 'B', (_, i) => 'byte ' + 8 * i + ', ' + LANE[i]))
+  }
   return box
 }
 
 function showCopy(record, copy, lines) {
   const now = versionNow(record)
-  const states = Array.from({ length: record.lines }, (_, i) =>
-    lines.get(record.places[copy] + i) ?? { durable: null, pending: undefined, torn: false })
-  const pending = states.filter((line) => line.pending !== undefined).length
-  const torn = states.some((line) => line.torn)
-  const durable = states[0].durable ?? 0
+  const states = Array.from({ length: record.lines }, (_, i) => record.places[copy] + i)
+    .map((line) => [line, lines.get(line) ?? BLANK])
+  const pending = states.filter(([, line]) => line.pending !== undefined).length
+  const torn = states.some(([, line]) => line.torn !== '')
+  const durable = states[0][1].durable ?? 0
   const chips = [torn ? make('span', 'chip torn', 'torn') : chipOf(record, Math.max(0, durable))]
   if (pending > 0) chips.push(make('span', 'chip torn', plural(pending, 'line') + ' pending'))
   const box = placeOf('Copy ' + LETTERS[copy], ...chips)
-  const tiles = make('div', 'tiles')
-  states.forEach((line, i) => {
-    const isNew = line.durable !== null && line.durable >= now && now > 0
-    const name = line.pending !== undefined ? 'pend' : line.torn ? 'torn' : isNew ? 'new' : ''
-    const tile = make('i', name)
-    tile.title = (i === 0 ? 'header' : 'data, bytes ' + (i - 1) * 64) + ': ' +
-      ({ pend: 'pending', torn: 'torn', new: 'durable, new' }[name] ?? 'durable, old')
-    tiles.append(tile)
-  })
-  box.append(tiles)
+  box.append(tilesOf(states, ({ durable }) => durable !== null && durable >= now && now > 0,
+    (line, i) => line > 0 || i < 0
+      ? (line === 0 ? 'header' : 'data, byte ' + ((line - 1) * 64 + Math.max(0, i) * 8))
+      : 'header, byte ' + 8 * i + ', ' + HEADER[i]))
   return box
 }
 
@@ -204,7 +252,7 @@ function showRecord(lines) {
   const now = versionNow(record)
   $('record').textContent = record.name + ' at the cursor' +
     (now > 0 ? ': ' + versionText(record, now) + ' over ' + versionText(record, now - 1) : '')
-  $('places').replaceChildren(showLane(record),
+  $('places').replaceChildren(showLane(record, lines),
     ...record.places.map((_, copy) => showCopy(record, copy, lines)), showBytes(record))
 }
 
@@ -230,7 +278,7 @@ function rowOf(tag, cells) {
   return row
 }
 
-function imageRow(cut, image, place) {
+function imageRow(cut, image, place, at) {
   const cells = [image.name]
   if (place >= 0) {
     const record = T.records[cut.records[place]]
@@ -243,7 +291,9 @@ function imageRow(cut, image, place) {
   const counts = countsOf(cut, image)
   cells.push(Object.entries(counts).filter(([, count]) => count > 0)
     .map(([name, count]) => count + ' ' + name).join(', ') || '-')
-  return rowOf('td', cells)
+  const row = rowOf('td', cells)
+  row.addEventListener('click', () => chooseImage(at))
+  return row
 }
 
 function showCut() {
@@ -270,7 +320,27 @@ function showCut() {
   const letters = place < 0 ? '' : LETTERS.slice(0, T.records[record].places.length).join(' ')
   const head = place < 0 ? [] : ['lane', letters, 'case of the table, and recovery', 'is then']
   $('images').replaceChildren(rowOf('th', ['of what is pending', ...head, 'all records']),
-    ...cut.shown.map((image) => imageRow(cut, image, place)))
+    ...cut.shown.map((image, at) => imageRow(cut, image, place, at)))
+  showImage()
+}
+
+/** Which image is chosen. */
+function showImage() {
+  const rows = [...$('images').querySelectorAll('tr')].slice(1)
+  for (const [i, row] of rows.entries()) row.setAttribute('aria-selected', String(i === image))
+}
+
+/** Chooses an image: what survives in it is shown; the same again: none. */
+function chooseImage(at) {
+  image = at === image ? -1 : at
+  showRecord(linesNow())
+  showImage()
+}
+
+/** The next image, one on or one back, and around. */
+function nextImage(by) {
+  const count = cutNow()?.shown.length ?? 0
+  if (count > 0) chooseImage((image + by + (image < 0 && by < 0 ? 1 : 0) + count) % count)
 }
 
 function show() {
@@ -317,6 +387,7 @@ function reveal() {
 
 function go(step) {
   cursor = Math.max(0, Math.min(T.steps.length - 1, step))
+  image = cutNow()?.left ? 0 : -1
   show()
   reveal()
 }
@@ -348,6 +419,7 @@ const KEYS = {
   PageUp: () => goTo(-1, isFence), PageDown: () => goTo(1, isFence),
   Home: () => go(0), End: () => go(T.steps.length - 1),
   f: () => goTo(1, isFence), F: () => goTo(-1, isFence),
+  i: () => nextImage(1), I: () => nextImage(-1),
   c: () => goToCut(), '+': () => zoom(1.5), '-': () => zoom(1 / 1.5),
   Escape: () => { follows = true; go(cursor) },
 }
@@ -380,6 +452,8 @@ function begin() {
   $('title').textContent = T.title + ' · ' + plural(T.steps.length, 'event') + ', ' +
     plural(T.records.length, 'record')
   $('notes').textContent = T.notes.join(' ')
+  $('violation').textContent = '✗ ' + T.violation
+  $('violation').hidden = T.violation === undefined
   drawLabels()
   drawLegend()
   fit(4)
@@ -432,6 +506,8 @@ window.timeline = {
       left: $('left').textContent, verdict: $('verdict').textContent,
       images: cut === null ? [] : cut.shown.map((image) => ({
         name: image.name, counts: countsOf(cut, image) })),
+      chunks: [...$('places').querySelectorAll('.tiles')].map((tiles) =>
+        [...tiles.querySelectorAll('i')].map((tile) => tile.className || 'old')),
       rows: [...$('images').querySelectorAll('tr')].map((row) =>
         [...row.children].map((cell) => cell.textContent)),
     }

@@ -4,7 +4,8 @@
  * Invariant: whatever a colour says is said by a shape, a pattern or a word as well.
  */
 
-export const PAGE_STYLE = `
+/** The colours of every page that shows what a card did. */
+export const PALETTE = `
 :root {
   color-scheme: light dark;
   --paper: #f7f6f3; --card: #ffffff; --ink: #1d2430; --soft: #5d6778; --line: #dfe1e6;
@@ -20,6 +21,16 @@ export const PAGE_STYLE = `
     --cursor: #ff9a92; --band: #232932;
   }
 }
+@media print {
+  :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #333; --line: #999; --old: #666;
+    --new: #123f86; --new-soft: #e4ecfa; --pend: #7a4300; --pend-soft: #fff4dc; --good: #0d5a34;
+    --good-soft: #eef8f1; --bad: #8f1a14; --bad-soft: #fdeceb; --cursor: #8f1a14;
+    --band: #f2f2f2; color-scheme: light; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
+`
+
+export const PAGE_STYLE: string = `${PALETTE}
 * { box-sizing: border-box; }
 html, body { height: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); display: flex;
@@ -86,11 +97,16 @@ ul { margin: .1rem 0 .4rem; padding-left: 1.1rem; }
 .chip.lost { background: var(--bad-soft); border: 2px solid var(--bad); color: var(--bad); }
 .place { border-top: 1px solid var(--line); padding: .38rem 0 .3rem; }
 .place:first-of-type { border-top: 0; }
-.tiles { display: flex; flex-wrap: wrap; gap: 2px; margin-top: .25rem; }
+.tiles { display: flex; flex-wrap: wrap; gap: 3px 5px; margin-top: .25rem; }
+.tiles .line { display: inline-flex; gap: 1px; }
 .tiles i { width: 11px; height: 11px; border: 1px solid var(--old); border-radius: 2px; }
 .tiles i.new { background: var(--new); border-color: var(--new); }
-.tiles i.pend { border: 1px solid var(--pend);
+.tiles i.pend, .tiles i.same, .tiles i.kept, .tiles i.gone { border-color: var(--pend); }
+.tiles i.pend {
   background: repeating-linear-gradient(135deg, var(--pend) 0 2px, var(--pend-soft) 2px 4px); }
+.tiles i.same { background: radial-gradient(var(--pend) 1.5px, var(--pend-soft) 2px); }
+.tiles i.kept { background: var(--pend); box-shadow: inset 0 0 0 1px var(--card); }
+.tiles i.gone { border-style: dashed; }
 .tiles i.torn { border: 1px dashed var(--bad);
   background: linear-gradient(135deg, var(--bad) 50%, transparent 50%); }
 .legend { display: flex; flex-wrap: wrap; gap: .1rem .8rem; font-size: .74rem;
@@ -101,13 +117,15 @@ ul { margin: .1rem 0 .4rem; padding-left: 1.1rem; }
 table { border-collapse: collapse; width: 100%; font-size: .82rem; }
 th, td { text-align: left; padding: .22rem .5rem .22rem 0; vertical-align: top; }
 th { font-size: .72rem; color: var(--soft); font-weight: 600; }
-td { border-top: 1px solid var(--line); }
+td { border-top: 1px solid var(--line); cursor: pointer; }
+tr[aria-selected=true] td { background: var(--pend-soft); }
 td .chip { margin-right: .15rem; }
 td .copies { white-space: nowrap; }
 pre { font: .7rem/1.35 ui-monospace, "SF Mono", Menlo, Consolas, monospace; margin: .2rem 0 0;
   overflow-x: auto; }
 summary { cursor: pointer; font-size: .78rem; color: var(--soft); }
 .verdict { border-radius: .35rem; padding: .25rem .55rem; margin: 0 0 .45rem; font-weight: 600; }
+#violation { margin: 0 1rem .6rem; }
 .verdict.good { background: var(--good-soft); color: var(--good); }
 .verdict.bad { background: var(--bad-soft); color: var(--bad); }
 @media (max-width: 60rem) {
@@ -116,11 +134,6 @@ summary { cursor: pointer; font-size: .78rem; color: var(--soft); }
   #below { grid-template-columns: 1fr; max-height: none; }
 }
 @media print {
-  :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #333; --line: #999; --old: #666;
-    --new: #123f86; --new-soft: #e4ecfa; --pend: #7a4300; --pend-soft: #fff4dc; --good: #0d5a34;
-    --good-soft: #eef8f1; --bad: #8f1a14; --bad-soft: #fdeceb; --cursor: #8f1a14;
-    --band: #f2f2f2; color-scheme: light; }
-  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   @page { size: A4 landscape; margin: 10mm; }
   html, body { height: auto; }
   body { display: block; font-size: 11px; }

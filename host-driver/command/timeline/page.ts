@@ -30,8 +30,9 @@ const BODY = `
     <button type="button" id="in" title="draw it larger">+</button>
   </span>
   <span class="soft keys"><kbd>←</kbd> <kbd>→</kbd> event · <kbd>f</kbd> fence ·
-    <kbd>c</kbd> cut · <kbd>↑</kbd> <kbd>↓</kbd> record</span>
+    <kbd>c</kbd> cut · <kbd>i</kbd> image · <kbd>↑</kbd> <kbd>↓</kbd> record</span>
 </header>
+<p id="violation" class="verdict bad" hidden></p>
 <main>
   <div id="scene" class="card" tabindex="-1">
     <div class="corner soft">time →</div>
@@ -62,7 +63,11 @@ const BODY = `
 </main>`
 
 export function pageOf(timeline: Timeline): string {
-  const data = JSON.stringify(timeline).replaceAll('<', '\\u003c')
+  return pageHolding(JSON.stringify(timeline).replaceAll('<', '\\u003c'))
+}
+
+/** The page of that JSON: for whoever puts a timeline into it later, in a browser. */
+export function pageHolding(data: string): string {
   return [
     '<!doctype html>',
     '<html lang="en">',

@@ -31,9 +31,13 @@ const ADVICE =
  */
 export function readTrace(path: string, part?: string): TraceFile {
   checkFile(path)
-  const text = isRing(path) ? traceOfRing(path, part) : readFileSync(path, 'utf8')
+  return traceOf(isRing(path) ? traceOfRing(path, part) : readFileSync(path, 'utf8'), path)
+}
+
+/** The same of the text of a trace, which errors call `name`. */
+export function traceOf(text: string, name = 'the trace'): TraceFile {
   const fail = (line: number, what: string): never => {
-    throw new PerdureError('PERDURE_IMAGE', `${path}: line ${line} ${what}. ${ADVICE}`)
+    throw new PerdureError('PERDURE_IMAGE', `${name}: line ${line} ${what}. ${ADVICE}`)
   }
   const lines = text.split('\n')
   const cutOff = lines.pop() !== ''

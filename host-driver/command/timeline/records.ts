@@ -2,7 +2,8 @@
  * The records of a trace: which versions each had, and how a version came about.
  *
  * Invariants:
- * - A version is bytes: header and data, as they stood in a copy when a fence was passed. Whether a
+ * - A version is bytes: header and data, as they stood in a copy when a fence was passed, or when
+ *   the power went, if all of it had been stored by then. Whether a
  *   copy is whole is asked by comparing every one of them, never by a check code: recovery, which
  *   asks those, is what is shown.
  * - Version 0 is what was there before. A version is known for the whole of the trace, also before
@@ -52,7 +53,8 @@ export class Records {
   readonly intents: Intent[] = []
   private readonly part: Nvdimm
   private regions: RecordsRegion[]
-  private readonly touched: Map<string, RecordPlace> = new Map()
+  /** Copies that were stored to since the last fence, and how many bytes. */
+  private readonly touched: Map<string, RecordPlace & { bytes: number }> = new Map()
 
   constructor(part: Nvdimm) {
     this.part = part
@@ -92,19 +94,21 @@ export class Records {
     }
   }
 
-  /** Before a store is played: so its record is known as it stood. */
-  before(event: Numbered): void {
+  /** Before a store is played its record becomes known, as it stood; before a cut what is whole. */
+  before(event: Numbered, step: number): void {
+    if (event.e === 'cut') this.settle(step, true)
     if (event.e !== 'store') return
     const place = this.placeOf(event.at)
     if (place === null) return
     this.find(place.region, place.record)
-    this.touched.set(`${place.region.id}/${place.record}/${place.copy}`, place)
+    const key = `${place.region.id}/${place.record}/${place.copy}`
+    const before = this.touched.get(key)?.bytes ?? 0
+    this.touched.set(key, { ...place, bytes: before + event.bytes })
   }
 
   /** Behind an event that was played as that step. */
   after(event: Numbered, step: number): void {
-    if (event.e === 'cut') this.touched.clear()
-    if (event.e === 'fence') this.settle(step)
+    if (event.e === 'fence') this.settle(step, false)
     if (event.e !== 'store') return
     const lane = laneAt(event.at)
     if (lane >= 0 && event.bytes === LINE_BYTES) this.intent(lane, step)
@@ -131,14 +135,17 @@ export class Records {
     this.intents.push({ record, version: record.versions.length - 1, lane, step })
   }
 
-  /** A fence: what was stored into copies is whole now, and gives the bytes of its version. */
-  private settle(step: number): void {
+  /**
+   * A fence: what was stored into copies is whole now, and gives the bytes of its version. At a cut
+   * it need not be: only a copy all of which was stored does.
+   */
+  private settle(step: number, isCut: boolean): void {
     const { part } = this
-    for (const { region, record, copy } of this.touched.values()) {
+    for (const { region, record, copy, bytes } of this.touched.values()) {
       const known = this.find(region, record)
       const at = slotAt(region, record, copy)
       const facts = slotFacts(part.liveWords, at, region.stride)
-      if (facts === null) continue
+      if (facts === null || (isCut && bytes < facts.bytes)) continue
       const image = copyOf(part.live.subarray(at, at + facts.bytes))
       if (versionOf(known, image) >= 0) continue
       const open = known.versions.find((one) => {

@@ -11,7 +11,7 @@ import { copyOf } from '../../base/bytes.ts'
 import type { LineRange } from './data.ts'
 import type { Numbered, TraceFile } from './read-trace.ts'
 
-type CutLine = Numbered & { readonly e: 'cut' }
+export type CutLine = Numbered & { readonly e: 'cut' }
 type StoreLine = Numbered & { readonly e: 'store' }
 
 /** What an event did to the part. */
@@ -76,24 +76,17 @@ export class Replay {
     return { adds: [], settles: rangesOf(lines.filter((line) => chunks[line] === 0)) }
   }
 
-  private cut({ kept, other, report }: CutLine): Change {
+  private cut(event: CutLine): Change {
     const { part } = this
+    const { other, report } = event
     const lines = this.pendingLines()
     const before = lines.map(
       (line) => [lineOf(part.durable, line), lineOf(part.live, line)] as const,
     )
-    const live = kept.map(([at, masks]) =>
-      copyOf(part.live.subarray(at, at + LINE_BYTES * (masks.length / 2))),
-    )
+    const kept = keptBy(event).map((at) => [at, copyOf(part.live.subarray(at, at + 8))] as const)
     cut(part, { random: new Random(0), strategy: 'none' })
     if (report.adrFailed) part.dirtyShutdowns++
-    kept.forEach(([at, masks], i) => {
-      for (let chunk = 0; chunk < masks.length * 4; chunk++) {
-        const mask = Number.parseInt(masks.slice((chunk >> 3) * 2, (chunk >> 3) * 2 + 2), 16)
-        if ((mask & (1 << (chunk & 7))) === 0) continue
-        this.place(at + chunk * 8, live[i]!.subarray(chunk * 8, chunk * 8 + 8))
-      }
-    })
+    for (const [at, bytes] of kept) this.place(at, bytes)
     for (const [at, data] of other) this.place(at, Buffer.from(data, 'base64'))
     const survived = lines.map((line, i) => survivedOf(lineOf(part.durable, line), ...before[i]!))
     const settles = rangesOf(lines)
@@ -119,14 +112,32 @@ export class Replay {
   }
 }
 
+/** The chunks that a cut kept, by their places. */
+export function keptBy({ kept }: CutLine): number[] {
+  return kept.flatMap(([at, masks]) =>
+    Array.from({ length: masks.length * 4 }, (_, chunk) => chunk)
+      .filter((chunk) => ((Number.parseInt(masks[(chunk >> 2) ^ 1]!, 16) >> (chunk & 3)) & 1) === 1)
+      .map((chunk) => at + 8 * chunk),
+  )
+}
+
 function lineOf(bytes: Uint8Array, line: number): Uint8Array {
   return copyOf(bytes.subarray(line * LINE_BYTES, (line + 1) * LINE_BYTES))
 }
 
-/** What survived of a line, as a letter (data.ts). */
+/** What survived of each chunk of a line, as letters (data.ts). */
 function survivedOf(now: Uint8Array, durable: Uint8Array, live: Uint8Array): string {
-  if (Buffer.compare(now, live) === 0) return '1'
-  return Buffer.compare(now, durable) === 0 ? '0' : 't'
+  return Array.from({ length: LINE_BYTES / 8 }, (_, chunk) => {
+    const isAs = (other: Uint8Array): boolean => {
+      return Buffer.compare(chunkOf(now, chunk), chunkOf(other, chunk)) === 0
+    }
+    if (isAs(live)) return isAs(durable) ? '.' : '1'
+    return isAs(durable) ? '0' : 't'
+  }).join('')
+}
+
+function chunkOf(line: Uint8Array, chunk: number): Uint8Array {
+  return line.subarray(8 * chunk, 8 * chunk + 8)
 }
 
 function conditionOf({ dirtyShutdowns }: Head): {

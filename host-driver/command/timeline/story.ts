@@ -32,6 +32,8 @@ interface StoryOptions {
   readonly images: number
   /** Steps of which the page says what a cut may leave, at the most. */
   readonly steps: number
+  /** What is wrong with the run, in one sentence. */
+  readonly violation?: string
 }
 
 /** What is told of a trace, and how many boots it took. */
@@ -48,6 +50,9 @@ export function storyOf(file: TraceFile, options: StoryOptions): Story {
 function stepsOf(events: readonly Numbered[]): Numbered[] {
   return events.filter(({ e }) => e !== 'base')
 }
+
+/** Events behind which a cut leaves something else than before. */
+const CHANGES: readonly string[] = ['store', 'fence', 'cut', 'fault']
 
 const COPY_NAMES = ['A', 'B', 'C', 'D']
 
@@ -83,7 +88,7 @@ class Teller {
     const replay = new Replay(this.file)
     const records = new Records(replay.part)
     this.events.forEach((event, step) => {
-      records.before(event)
+      records.before(event, step)
       replay.play(event)
       records.after(event, step)
     })
@@ -101,10 +106,13 @@ class Teller {
       this.underWay(step)
       this.add(event, step, change, replay.part)
       this.follow(event, step, replay)
-      const changes = ['store', 'fence', 'cut', 'fault'].includes(event.e) || step === asked
+      const isBefore = events[step + 1]?.e === 'cut'
+      const changes = CHANGES.includes(event.e) || step === asked || isBefore
       if (!changes || step < asked || this.told >= options.steps) return
       this.told += 1
-      const cut = outcomes.at(this.underWay(step), step, this.acknowledged)
+      const next = events[step + 1]
+      const left = next?.e === 'cut' ? next : null
+      const cut = outcomes.at(this.underWay(step), step, this.acknowledged, left)
       this.steps[step] = { ...this.steps[step]!, cut }
     })
     return { timeline: this.timeline(outcomes), boots: outcomes.boots }
@@ -226,7 +234,8 @@ class Teller {
 
   private storeText(event: Numbered & { e: 'store' }, step: number): string {
     const lane = laneAt(event.at)
-    const isPhase = lane >= 0 && event.bytes < LINE_BYTES
+    const isZero = /^A*=*$/.test(event.data ?? '-')
+    const isPhase = lane >= 0 && event.bytes < LINE_BYTES && !isZero
     const isIntent = lane >= 0 && !isPhase && this.inLanes.get(lane)?.step === step
     if (isIntent) this.fences = 0
     else if (event.at < LANES_AT || (lane >= 0 && !isPhase && this.fences > 0)) this.fences = -1
@@ -294,10 +303,18 @@ class Teller {
   private timeline(outcomes: Outcomes): Timeline {
     const { steps, records, options } = this
     const rows = this.rows()
-    const cut = steps.findIndex(({ kind }) => kind === 'cut')
-    const middle = steps.findIndex((step, i) => i > steps.length / 4 && step.cut !== undefined)
+    const { violation } = options
+    const isCut = ({ kind }: Step): boolean => kind === 'cut'
+    // What is wrong comes behind the last one.
+    const cut = violation === undefined ? steps.findIndex(isCut) : steps.findLastIndex(isCut)
+    const isOpen = ({ cut = -1 }: Step): boolean => {
+      const told = outcomes.cuts[cut]
+      return told !== undefined && told.chunks > 0 && told.records.length > 0
+    }
+    const middle = steps.findIndex((step, i) => i > steps.length / 4 && isOpen(step))
     return {
       title: options.title,
+      ...(violation === undefined ? {} : { violation }),
       notes: this.notes(),
       steps,
       rows,

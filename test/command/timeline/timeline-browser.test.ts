@@ -28,6 +28,8 @@ interface Told {
   readonly verdict: string
   readonly images: readonly { name: string; counts: Record<string, number> }[]
   readonly rows: readonly (readonly string[])[]
+  /** Of the lane and of each copy of the chosen record, the chunks. */
+  readonly chunks: readonly (readonly string[])[]
 }
 
 describe.runIf(HAS_CHROMIUM)('with chromium: the page of a timeline', () => {
@@ -125,6 +127,49 @@ describe.runIf(HAS_CHROMIUM)('with chromium: the page of a timeline', () => {
     await press('ArrowUp')
     expect(await chosen()).toBe(before)
     await press('Escape')
+  })
+
+  test('an image is chosen by key or by mouse, and shows which chunks survive in it', async () => {
+    const { steps, cuts } = timeline
+    const at = steps.findLastIndex(({ cut = 0 }) => {
+      const { places = [], shown, records } = cuts[cut]!
+      return places.length > 2 && shown.length > 3 && records.length > 0
+    })
+    const { shown, places } = cuts[steps[at]!.cut!]!
+    await go(at)
+    const count = async (kind: string): Promise<number> => {
+      return (await told()).chunks.flat().filter((one) => one === kind).length
+    }
+    const pending = await count('pend')
+    expect(pending).toBeGreaterThan(0)
+    for (const { kept } of shown) {
+      await page.keyboard.press('i')
+      expect(kept).toHaveLength(places!.length)
+      const [survive, lost] = [await count('kept'), await count('gone')]
+      // Those of the chosen record; of all of it, or of nothing, each.
+      expect(survive + lost).toBe(pending)
+      if (!kept!.includes('1')) expect(survive).toBe(0)
+      if (!kept!.includes('0')) expect(lost).toBe(0)
+    }
+    const row = page.locator('#images tr').nth(2)
+    await row.click()
+    expect(await row.getAttribute('aria-selected')).toBe('true')
+    await page.keyboard.press('I')
+    expect(await page.locator('#images tr').nth(1).getAttribute('aria-selected')).toBe('true')
+  })
+
+  test('right before the cut of the run stands what it left, behind it that is there', async () => {
+    const at = timeline.steps.findIndex(({ kind }) => kind === 'cut')
+    await go(at - 1)
+    const before = await told()
+    expect(before.rows[1]![0]).toBe('what this power cut left')
+    await go(at)
+    const states: Record<string, string> = { kept: 'new', gone: 'old' }
+    const after = (await told()).chunks.flat()
+    // A chunk that was stored again as it was may be of either version.
+    const chunks = before.chunks.flat().map((one, i) => (one === 'same' ? after[i]! : one))
+    expect(chunks).toContain('kept')
+    expect(chunks.map((one) => states[one] ?? one)).toEqual(after)
   })
 
   test('the mouse drags the cursor, and what reads aloud follows it', async () => {

@@ -13,11 +13,13 @@ import {
   LEVELS,
   type Level,
   levelName,
+  type Scenario,
 } from '../../support/crash/scenario.ts'
 import type { Shard, Size, Stage, Tally } from '../stage.ts'
 import { cellsOf } from './cells.ts'
 import { exploreOnce, tallyOf, tellOne } from './engine.ts'
 import { PAIR_KINDS, pairCells, pairKind, tallyOfPairs, tellPairs } from './pairs.ts'
+import { withPicture } from './picture.ts'
 import { KINDS, playOf } from './plays.ts'
 
 /** Patterns of data that every kind is played with. */
@@ -90,9 +92,13 @@ async function play({ name, seed, options }: Shard, progress: (share: number) =>
   const pair = pairKind(kind)
   const tally =
     pair === null
-      ? tallyOf(exploreOnce(playOf(kind, levelOf(level), pattern), { seed }), name, aim)
+      ? tallyOfPlay(playOf(kind, levelOf(level), pattern), seed, name, aim)
       : tallyOfPairs(pair, levelOf(level), pattern, name, aim)
   return { ...tally, seeds: 1, cells: withPlace(tally.cells, `${kind}, ${level}`) }
+}
+
+function tallyOfPlay(scenario: Scenario, seed: number, name: string, aim: string): Tally {
+  return withPicture(tallyOf(exploreOnce(scenario, { seed }), name, aim), CRASH.name, scenario)
 }
 
 /** What the write of source 1 leads to: of a pair, that of a client that was not disturbed. */

@@ -85,7 +85,7 @@ function shards(size: Size, seed: number): Shard[] {
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
   progress(0)
   const { options, name, seed } = shard
-  if (options.kind === 'pictures') return { ...NOTHING, pictures: allPictures(seed) }
+  if (options.kind === 'pictures') return { ...NOTHING, pictures: allPictures() }
   if (options.kind === 'meta') {
     return metaTally(String(options.play), name, seed, Number(options.most))
   }

@@ -56,7 +56,7 @@ import {
   type MediaError,
   type Scenario,
 } from './scenario.ts'
-import { tellImage, tellStart } from './story.ts'
+import { Taken, tellImage, tellStart } from './story.ts'
 import { askerOf, startedOf } from './told.ts'
 
 const WITNESSES = 5
@@ -137,6 +137,7 @@ class Explorer {
   private readonly aim: Aim | null
   private readonly findings: Findings
   private readonly always: readonly Watch[]
+  private readonly taken: Taken
   private exploring = false
   /** Images met so far, and those a cut recovery left, with what became of them. */
   private readonly met = new ImageTable()
@@ -156,7 +157,12 @@ class Explorer {
     const { damage = {}, shape = {}, entropy } = scenario
     const facts = entropy === undefined ? {} : { entropy: [entropy, 2, 3, 4, 5, 6, 7, 8] }
     this.always = bootWatches(damage)
-    this.card = new TestCard(PART_BYTES, { facts, watch: joined(this.always) })
+    this.taken = new Taken(look.trace)
+    this.card = new TestCard(PART_BYTES, {
+      ...{ facts, watch: joined(this.always) },
+      hears: (frame) => this.taken.frame('in', frame),
+      leaves: ({ bytes }) => this.taken.frame('out', bytes),
+    })
     this.part = this.card.nvdimm
     this.card.format()
     const checked = damage.checkless !== true
@@ -181,7 +187,9 @@ class Explorer {
     scenario.before?.(actor)
     for (let slot = 0; slot < actor.region.slots; slot++) actor.record(slot)
     this.exploring = true
+    this.taken.begin(card)
     scenario.during(actor)
+    this.taken.end()
     card.machine.observe({})
     findings.distinct = this.met.size
     findings.forgotten = this.judge.forgotten
@@ -245,7 +253,9 @@ class Explorer {
     this.kinds = new Map()
     for (const what of this.judge.begin()) this.violation('at the point itself', what)
     findings.subsets += 2 ** chunksPending(part)
+    if (aim !== null) this.taken.cutBegins(this.part)
     this.visitImages()
+    if (aim !== null) this.taken.end()
   }
 
   private visitImages(): void {
@@ -318,7 +328,10 @@ class Explorer {
   private visitImage(kind: Kind, late: boolean): void {
     const { scenario, findings, aim } = this
     const { name, count, cell } = kind
-    if (aim !== null) this.tell(`the image is: ${name}`)
+    if (aim !== null) {
+      this.tell(`the image is: ${name}`)
+      this.taken.cutEnds(this.part)
+    }
     if ((scenario.nested ?? 0) > 0 && this.isRepresentative(name, late)) this.cutRecovery(1, name)
     count.images += 1
     findings.cells.set(cell, (findings.cells.get(cell) ?? 0) + 1)
@@ -366,6 +379,7 @@ class Explorer {
         this.line = line
         this.judge.tableLine = error.lines === 'table' ? line : -1
         images(this.part, 'chunk', () => {
+          this.taken.watch(this.part)
           this.part.poison(line)
           this.findings.withMediaError += 1
           const name = `media error in line ${line}`
@@ -413,7 +427,11 @@ class Explorer {
     const looks = compare && findings.compared % STALENESS_EACH === 1
     const stale = looks ? this.lean.staleness() : null
     if (stale !== null) this.violation(name, `a lean boot begins with another ${stale}`)
+    const { aim, path } = this
+    const isAimed = aim !== null && aim.path.length === path.length
+    if (isAimed) this.taken.starts(this.part)
     this.lean.boot(this.watchOf(null), (state) => {
+      if (isAimed) this.taken.end()
       const started = startedOf(state)
       const said = verdict(started, null, askerOf(state))
       for (const what of said) this.violation(name, what)
@@ -498,8 +516,10 @@ class Explorer {
         if (now === done) return
         done = now
         if (this.aim !== null && this.aim.path[depth - 1]?.[0] !== number) return
+        if (this.aim !== null) this.taken.cutBegins(this.part)
         this.cutRecoveryAt(depth, name, number, decided, seen)
       }
+      if (this.aim !== null) this.taken.starts(part)
       this.lean.boot(this.watchOf({ onCommand }), () => {})
     })
   }
@@ -527,7 +547,10 @@ class Explorer {
       if (became < 0) {
         const { low, high } = now
         findings.nested += 1
-        if (aim !== null) this.tell(`its recovery is cut at ${command}: ${this.classes.name()}`)
+        if (aim !== null) {
+          this.tell(`its recovery is cut at ${command}: ${this.classes.name()}`)
+          this.taken.cutEnds(part)
+        }
         this.cutAgain(depth, name, seen)
         became = this.bootAndJudge(name, this.isCompared())
         judged.put({ low, high }, became)

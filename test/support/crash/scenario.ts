@@ -3,6 +3,7 @@
  */
 
 import type { CutMode } from '../../../boards/emulator/medium/pieces.ts'
+import type { CardTrace } from '../../../boards/emulator/trace/card-trace.ts'
 import { dataOf, type RegionShape } from '../cards/test-card.ts'
 import type { Actor } from './actor.ts'
 import type { Damage } from './damage.ts'
@@ -75,6 +76,8 @@ export interface Look {
   readonly checkEach?: number
   /** Looks at this image alone, and tells its story. */
   readonly aim?: Aim
+  /** Writes down what happens from the exploration on; with an aim, up to what became of it. */
+  readonly trace?: CardTrace
 }
 
 /** One image: the point, its number there, and of each cut recovery the command and the image. */
