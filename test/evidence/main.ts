@@ -2,8 +2,9 @@
  * `npm run evidence`: the promises of this product, attacked in every way that the plan knows.
  *
  * The table goes to stdout, or the same as JSON with `--json`; both, and a page to look at, go to
- * the folder of `--out`. Exit codes: 0 all is well, 1 a violation that is of no open kind
- * (open.ts), 2 a wrong command line, 3 no such violation, but a floor was not reached.
+ * the folder of `--out`, as does the timeline of a violation that is played again. Exit codes: 0
+ * all is well, 1 a violation that is of no open kind (open.ts), 2 a wrong command line, 3 no such
+ * violation, but a floor was not reached.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -11,7 +12,8 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
-import { pageOf } from './page.ts'
+import { pageOf } from '../../host-driver/command/timeline/page.ts'
+import { pageOf as evidencePageOf } from './page.ts'
 import { type Outcome, playStages } from './pool.ts'
 import { exitCodeOf, reportOf, tableOf, VIOLATED } from './report.ts'
 import type { Size, Stage } from './stage.ts'
@@ -109,14 +111,23 @@ function endsOn(stream: NodeJS.WriteStream): (share: number, now: readonly Outco
   }
 }
 
-async function replay(name: string, argument: string | undefined): Promise<number> {
+async function replay(options: Options, argument: string | undefined): Promise<number> {
+  const { replay: name = '', out } = options
   if (argument === undefined || !STAGES.some((stage) => stage.name === name)) {
     process.stderr.write('--replay takes a stage and the argument that its violation named\n')
     return USAGE
   }
-  const { violated, text } = await stageOf(name).replay(argument)
+  const { violated, text, timeline } = await stageOf(name).replay(argument)
   process.stdout.write(`${text}\n`)
+  if (timeline !== undefined) writePage(out, 'replay.html', pageOf(timeline))
   return violated ? VIOLATED : 0
+}
+
+function writePage(folder: string, name: string, page: string): void {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, name)
+  writeFileSync(path, page)
+  process.stderr.write(`evidence: to look at: ${path}\n`)
 }
 
 /** What is played: every stage, or those asked for, and of them every shard or some. */
@@ -146,10 +157,8 @@ async function evidence(options: Options): Promise<number> {
   const report = reportOf(outcomes, run, options.shard === undefined)
   mkdirSync(options.out, { recursive: true })
   writeFileSync(join(options.out, 'evidence.json'), `${JSON.stringify(report, null, 2)}\n`)
-  const page = join(options.out, 'evidence.html')
-  writeFileSync(page, pageOf(report, outcomes))
   process.stdout.write(`${options.json ? JSON.stringify(report, null, 2) : tableOf(report)}\n`)
-  process.stderr.write(`evidence: to look at: ${page}\n`)
+  writePage(options.out, 'evidence.html', evidencePageOf(report, outcomes))
   return exitCodeOf(report)
 }
 
@@ -162,7 +171,7 @@ async function main(): Promise<number> {
     return error.exitCode === 0 ? 0 : USAGE
   }
   const options = command.opts<Options>()
-  if (options.replay !== undefined) return replay(options.replay, command.args[0])
+  if (options.replay !== undefined) return replay(options, command.args[0])
   return evidence(options)
 }
 

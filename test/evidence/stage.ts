@@ -9,6 +9,8 @@
  * - Every violation names an argument that plays it again: `npm run evidence -- --replay`.
  */
 
+import type { Timeline } from '../../host-driver/command/timeline/data.ts'
+
 /**
  * How much is played. `cut`: seconds, inside `npm test`, with fixed seeds; `ci`: all stages in
  * some 35 minutes on two cores; `nightly`: days, or what fits into the minutes it is given.
@@ -77,6 +79,8 @@ export interface Replayed {
   readonly violated: boolean
   /** The story, line by line: what was done, what left, what is on the medium, who objects. */
   readonly text: string
+  /** What happened, to look at. */
+  readonly timeline?: Timeline
 }
 
 export interface Stage {

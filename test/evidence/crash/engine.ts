@@ -12,6 +12,7 @@
 import { explore } from '../../support/crash/explore.ts'
 import { aimOf, type Findings, type Look, type Scenario } from '../../support/crash/scenario.ts'
 import { NOTHING, type Replayed, type Tally, type Violation } from '../stage.ts'
+import { timelineOfImage } from './picture.ts'
 
 /** What came of it, in short; `findings` has it all. */
 interface Explored {
@@ -42,8 +43,10 @@ export function tellOne(scenario: Scenario, aim: string, look: Look = {}): Repla
     found.violations > 0
       ? found.witnesses.map((witness) => `OBJECTION  ${witness}`)
       : ['all is well']
+  const [what] = found.witnesses
   return {
     violated: found.violations > 0,
+    ...(what === undefined ? {} : timelineOfImage(scenario, aim, what)),
     text: [scenario.name, ...found.story, ...verdict].join('\n'),
   }
 }

@@ -62,7 +62,7 @@ function timelineOf(scenario: Scenario, aim: Aim, said: { readonly violation?: s
  * The timeline of the image that shows a violation, up to what the start made of it. There is none
  * where firmware that is broken does not come so far: the violation is what counts.
  */
-function timelineOfImage(
+export function timelineOfImage(
   scenario: Scenario,
   aim: string,
   violation: string,

@@ -11,7 +11,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Plugin } from 'esbuild'
+import type { Timeline } from '../../../host-driver/command/timeline/data.ts'
 import { PATIENCE_MS } from '../../support/run/patience.ts'
+import type { Order } from './killer.ts'
 import { type By, broken, type Mutant } from './mutant.ts'
 
 /** The root of the sources: whether this runs from there or from a bundle in dist. */
@@ -22,6 +24,8 @@ function rootAbove(folder: string): string {
   while (!existsSync(join(at, 'build.mjs'))) at = dirname(at)
   return at
 }
+
+type Show = (timeline: Timeline) => void
 
 /** A play with a mutant is stopped then, ms; the longest of the unbroken product takes seconds. */
 const LIMIT_MS = 60_000
@@ -67,16 +71,18 @@ export async function buildKiller(by: By, mutant: Mutant | null): Promise<string
   return outputFiles[0]!.text
 }
 
-/** Plays: the witness of a violation, or null if there was none. */
+/** Plays: the witness of a violation, or null if there was none; `show` is given what it shows. */
 export function playKiller(
   program: string,
   argument: string,
   limitMs: number = LIMIT_MS,
+  show: Show | null = null,
 ): Promise<string | null> {
+  const workerData: Order = { argument, shows: show !== null }
   return new Promise((resolve) => {
     const worker = new Worker(program, {
       eval: true,
-      workerData: argument,
+      workerData,
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MEBIBYTES },
     })
     const end = (witness: string | null): void => {
@@ -85,7 +91,10 @@ export function playKiller(
       void worker.terminate()
     }
     const timer = setTimeout(() => end(HANGS), limitMs)
-    worker.on('message', end)
+    worker.on('message', (said: string | null | Timeline) => {
+      if (said === null || typeof said === 'string') end(said)
+      else show?.(said)
+    })
     worker.on('error', (error) => end(`the thread stopped: ${error.message}`))
     worker.on('exit', () => end('the thread ended without a word'))
   })
@@ -98,10 +107,11 @@ export function playKiller(
 export async function witnessAgainst(
   mutant: Mutant,
   stoppedMs: number = LIMIT_MS,
+  show: Show | null = null,
 ): Promise<string | null> {
   const { by, argument } = mutant.killer
   const program = await buildKiller(by, mutant)
-  const witness = await playKiller(program, argument, stoppedMs)
+  const witness = await playKiller(program, argument, stoppedMs, show)
   if (witness !== HANGS) return witness
   const product = await buildKiller(by, null)
   const began = performance.now()

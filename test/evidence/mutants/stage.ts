@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Timeline } from '../../../host-driver/command/timeline/data.ts'
 import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
 import { buildKiller, PRODUCT_LIMIT_MS, playKiller, ROOT, witnessAgainst } from './build.ts'
 import {
@@ -171,9 +172,12 @@ async function replay(argument: string): Promise<Replayed> {
   const rot = rotOf(mutant, readFileSync(join(ROOT, file), 'utf8'))
   const story = [`${rule}`, file, ...quoted('-', find), ...quoted('+', replace), nameOf(killer)]
   if (rot !== null) return { violated: true, text: [...story, rot].join('\n') }
-  const witness = await witnessAgainst(mutant)
+  const shown: { timeline?: Timeline } = {}
+  const witness = await witnessAgainst(mutant, undefined, (timeline) => {
+    shown.timeline = timeline
+  })
   const end = witness === null ? 'SURVIVED: nobody noticed' : `killed: ${witness}`
-  return { violated: witness === null, text: [...story, end].join('\n') }
+  return { violated: witness === null, text: [...story, end].join('\n'), ...shown }
 }
 
 export const MUTANTS_STAGE: Stage = {

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Cut, Timeline } from '../../../host-driver/command/timeline/data.ts'
 import { HAS_CHROMIUM, openBrowser } from '../../support/command/browser.ts'
 import { overSimilar, type Scenario } from '../../support/crash/scenario.ts'
-import { exploreOnce, tallyOf } from '../crash/engine.ts'
+import { exploreOnce, tallyOf, tellOne } from '../crash/engine.ts'
 import { type Picture, picturesOf, withPicture } from '../crash/picture.ts'
 import { pageOf } from '../page.ts'
 import { reportOf } from '../report.ts'
@@ -128,9 +128,11 @@ test('a violation is a picture: the image that the cut left, and what recovery m
   expect(records[0]!.versions.at(-1)!.head).not.toBe('')
   const whole = cut.shown.find(({ name }) => name === 'all of it survives')!
   expect(results[whole.results[0]!]).toMatchObject({ lane: 'A', copies: [1, 0] })
+  // What is started is in it, too, and what is played again has the same timeline.
   expect(steps.slice(at).map(({ kind }) => kind)).toEqual(
     expect.arrayContaining(['power', 'store', 'fence', 'end']),
   )
+  expect(tellOne(BROKEN, replay.split(' ').at(-1)!).timeline!.steps).toEqual(steps)
 })
 
 /** What the page of a timeline tells of itself. */

@@ -16,6 +16,7 @@ import {
   type Scenario,
 } from '../../../support/crash/explorer.ts'
 import { pairKind, tallyOfPairs } from '../../crash/pairs.ts'
+import { timelineOfImage } from '../../crash/picture.ts'
 import { playOf } from '../../crash/plays.ts'
 import type { Play } from '../killer.ts'
 
@@ -94,22 +95,37 @@ const EXTRAS: Readonly<Record<string, Partial<Scenario>>> = {
 }
 
 /** A play of the stage as it is: KIND, LEVEL. */
-function playStage(kind: string, of: Level): string | null {
+function playStage(kind: string, of: Level, show: Show): string | null {
   const pair = pairKind(kind)
   if (pair !== null) return tallyOfPairs(pair, of, 0, '', '').described[0]?.what ?? null
-  return explore({ ...playOf(kind, of, 0), perClass: PER_CLASS }).witnesses[0] ?? null
+  return playScenario({ ...playOf(kind, of, 0), perClass: PER_CLASS }, show).what
+}
+
+type Show = Parameters<Play>[1]
+
+/** What is wrong, which is shown, and how many images were visited. */
+function playScenario(
+  scenario: Scenario,
+  show: Show,
+): { readonly what: string | null; readonly images: number } {
+  const { images, witnesses, aims } = explore(scenario)
+  const [what = null] = witnesses
+  if (what === null || show === undefined) return { what, images }
+  const { timeline } = timelineOfImage(scenario, aims[0]!, what)
+  if (timeline !== undefined) show(timeline)
+  return { what, images }
 }
 
 /** NAME LEVEL EXTRAS of a scenario here, or `KIND, LEVEL` of the stage. */
-export const play: Play = (argument) => {
+export const play: Play = (argument, show) => {
   const staged = /^(.+), (\dof\d)$/.exec(argument)
-  if (staged !== null) return playStage(staged[1]!, level(staged[2]!))
+  if (staged !== null) return playStage(staged[1]!, level(staged[2]!), show)
   const [name, of, ...extras] = argument.split(' ')
   const make = SCENARIOS[name!]
   if (make === undefined) throw new Error(`no scenario is called ${name}`)
   let scenario: Scenario = { sample: SAMPLE, perClass: PER_CLASS, ...make(level(of!)) }
   for (const extra of extras) scenario = { ...scenario, ...EXTRAS[extra]! }
-  const { images, witnesses } = explore(scenario)
-  if (witnesses.length > 0) return witnesses[0]!
+  const { what, images } = playScenario(scenario, show)
+  if (what !== null) return what
   return images < 10 ? `only ${images} images were visited` : null
 }
