@@ -106,7 +106,15 @@ const THOROUGH = [
     [board('board-arm64', '--arch', 'arm64'), board('board-losing', '--drop-flush')],
     [CHECK, board('board'), board('board-sanitize', '--sanitize')],
   ],
-  [[{ name: 'suite', command: npm('test:thorough') }]],
+  [
+    [
+      {
+        name: 'suite',
+        command: npm('test:thorough'),
+        environment: { PERDURE_PICTURES: 'perdure-evidence/pictures' },
+      },
+    ],
+  ],
   [OTHER_NODES.map((version) => otherNode(version, ...OF_NODE))],
   // The kills and the clients wait for other machines half of the time.
   [

@@ -9,6 +9,8 @@
  * - What follows a step of `stops` that failed is not played: it would only say the same again.
  * - A step that ends with 3 is not run here, and not red; one of `reaches` says by it that not all
  *   was reached, and is.
+ * - What a step leaves to look at goes to the folder PERDURE_PICTURES of its environment, which is
+ *   emptied before, stays, and is told of at the end.
  * - A run has its time (SECONDS_MAX). What is not over by then is ended, and the run is red.
  * - A run that is red says why in its last 40 lines: the steps that failed, what each said of it,
  *   how it is played again. Exit code 0: every step that can run here passed; 1: one did not;
@@ -16,7 +18,15 @@
  */
 
 import { spawn } from 'node:child_process'
-import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,6 +58,9 @@ function tell(pid, signal) {
   }
 }
 
+/** Where a step leaves pictures, or null. */
+const picturesOf = ({ environment }) => environment?.PERDURE_PICTURES ?? null
+
 /** Runs a command to its end; what it says goes to the log, and to stdout where it is `loud`. */
 function run(step, loud) {
   const [program, ...args] = step.command
@@ -55,6 +68,8 @@ function run(step, loud) {
   mkdirSync(folder)
   const log = createWriteStream(logOf(step))
   const env = { ...process.env, TMPDIR: folder, ...step.environment }
+  const pictures = picturesOf(step)
+  if (pictures !== null) rmSync(join(ROOT, pictures), { recursive: true, force: true })
   const stdio = ['ignore', 'pipe', 'pipe']
   const child = spawn(program, args, { cwd: ROOT, env, stdio, detached: true })
   running.add(child.pid)
@@ -132,6 +147,15 @@ function skips() {
   return [...lines.slice(0, SKIPS_MAX), `… and ${lines.length - SKIPS_MAX} more`]
 }
 
+/** Says which pictures there are to look at. */
+function tellPictures() {
+  for (const { step } of results) {
+    const folder = picturesOf(step)
+    if (folder === null || !existsSync(join(ROOT, folder))) continue
+    say(`to look at, in ${folder}: ${readdirSync(join(ROOT, folder)).sort().join(', ')}`)
+  }
+}
+
 /** Says how each step went, what was skipped, and why the run is red. */
 function conclude(name, steps, seconds) {
   say(`\n${'step'.padEnd(14)}${'seconds'.padStart(8)}  result`)
@@ -142,6 +166,7 @@ function conclude(name, steps, seconds) {
   }
   say(`${'all'.padEnd(14)}${String(seconds).padStart(8)}  load ${loadavg()[0].toFixed(1)}`)
   for (const line of skips()) say(line)
+  tellPictures()
   const failed = results.filter((one) => one.failed)
   for (const one of failed) {
     say(`-- ${one.step.name}: ${one.step.command.join(' ')}`)

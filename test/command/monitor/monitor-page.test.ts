@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { HAS_CHROMIUM, openBrowser } from '../../support/command/browser.ts'
+import { HAS_CHROMIUM, keepPicture, openBrowser } from '../../support/command/browser.ts'
 import { COMMAND, emulateIn, PLAIN, runIn, stop } from '../../support/command/command.ts'
 import { isDrawn, lowContrast } from '../../support/monitor/in-page.mjs'
 
@@ -145,6 +145,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page of a monitor (needs chromium)', () => {
       expect(low).toEqual([])
       const { length } = await page.screenshot({ path: join(folder, `${scheme}.png`) })
       expect(length).toBeGreaterThan(10_000)
+      await keepPicture(page, `monitor-${scheme}`)
       const wide = await page.evaluate('document.documentElement.scrollWidth')
       expect(wide).toBeLessThanOrEqual(1280)
     }, scheme),

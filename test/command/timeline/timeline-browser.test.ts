@@ -14,7 +14,7 @@ import type { Timeline } from '../../../host-driver/command/timeline/data.ts'
 import { pageOf } from '../../../host-driver/command/timeline/page.ts'
 import { readTrace } from '../../../host-driver/command/timeline/read-trace.ts'
 import { storyOf } from '../../../host-driver/command/timeline/story.ts'
-import { HAS_CHROMIUM, openBrowser } from '../../support/command/browser.ts'
+import { HAS_CHROMIUM, keepPicture, openBrowser } from '../../support/command/browser.ts'
 import { type Traced, tracedRun } from '../../support/command/traced.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
@@ -195,6 +195,9 @@ describe.runIf(HAS_CHROMIUM)('with chromium: the page of a timeline', () => {
       of.evaluate('getComputedStyle(document.body).backgroundColor')
     const dark = await open('dark')
     expect(await colour(dark)).not.toBe(await colour(page))
+    await page.keyboard.press('c')
+    await keepPicture(page, 'timeline-light')
+    await keepPicture(dark, 'timeline-dark')
     await dark.close()
     const fits = 'document.documentElement.scrollHeight <= innerHeight'
     expect(await page.evaluate(fits)).toBe(true)

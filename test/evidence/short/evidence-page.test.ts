@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url'
 import type { Browser, Frame } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Cut, Timeline } from '../../../host-driver/command/timeline/data.ts'
-import { HAS_CHROMIUM, openBrowser } from '../../support/command/browser.ts'
+import { HAS_CHROMIUM, keepPicture, openBrowser } from '../../support/command/browser.ts'
 import { overSimilar, type Scenario } from '../../support/crash/scenario.ts'
 import { exploreOnce, tallyOf, tellOne } from '../crash/engine.ts'
 import { type Picture, picturesOf, withPicture } from '../crash/picture.ts'
@@ -190,6 +190,7 @@ describe.runIf(HAS_CHROMIUM)('with chromium: the page of the evidence', () => {
     expect(chunks[1]).toHaveLength(16)
     expect(new Set(chunks[1])).toEqual(new Set(['kept', 'gone', 'same']))
     expect(new Set(chunks[2])).toEqual(new Set(['old']))
+    await keepPicture(page, `evidence-${colorScheme}`)
     const colours = await Promise.all(
       [page, frame].map((of) => of.evaluate('getComputedStyle(document.body).backgroundColor')),
     )

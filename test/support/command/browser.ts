@@ -4,7 +4,8 @@
  */
 
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { join } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
 
 const PATH = '/usr/bin/chromium'
 
@@ -14,6 +15,15 @@ const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
   ...['--disable-background-networking', '--disable-component-update'],
 ]
+
+/**
+ * Leaves what is seen of a page as NAME.png in the folder that PERDURE_PICTURES names, as the
+ * thorough run does; without that it does nothing.
+ */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  const { PERDURE_PICTURES: folder = '' } = process.env
+  if (folder !== '') await page.screenshot({ path: join(folder, `${name}.png`) })
+}
 
 /** However slow the machine is: the test that asks has a time of its own. */
 export async function openBrowser(): Promise<Browser> {
