@@ -191,7 +191,8 @@ function drawLegend() {
     return key
   })
   const tiles = [['', 'durable, old'], ['new', 'durable, new'], ['pend', 'pending'],
-    ['same', 'stored as it was'], ['kept', 'survives'], ['gone', 'is lost']].map(([name, text]) => {
+    ['same', 'stored as it was'], ['kept', 'survives'], ['gone', 'is lost'],
+    ['torn', 'torn']].map(([name, text]) => {
     const key = make('span')
     const tile = make('span', 'tiles')
     tile.append(make('i', name))
