@@ -154,7 +154,7 @@ describe.runIf(HAS_CHROMIUM)('with chromium: the page of the evidence', () => {
     const tally = { count: 250, violations, described, cells, pictures: [PICTURE, ...pictures] }
     writeFileSync(path, pageFor(tally))
     browser = await openBrowser()
-  }, 120_000)
+  })
   afterAll(async () => {
     await browser?.close()
     rmSync(folder, { recursive: true, force: true })
