@@ -65,6 +65,7 @@ import type { HostState } from './host/host-state.ts'
 import { boot } from './manage/boot.ts'
 import type { ManageState } from './manage/context.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
+import { serveHealth } from './manage/health.ts'
 import { regionJobUs, serveRegionJob } from './manage/region-job.ts'
 import type { MemoryState } from './medium/context.ts'
 import { serveRelays } from './placement/relay.ts'
@@ -466,6 +467,7 @@ function serveStations(state: State, now: number): number {
   if (state.batches.open > 0) waitUs = sooner(waitUs, serveBatches(state, now))
   if (notices.dueUs !== Infinity) waitUs = sooner(waitUs, serveNotices(state, now))
   if (hostWork.followed > 0) waitUs = sooner(waitUs, serveWatches(state, now))
+  if (state.healthWatches.asked > 0) waitUs = sooner(waitUs, serveHealth(state, now))
   if (state.residency.taken > 0) waitUs = sooner(waitUs, serveResidency(state, now))
   if (state.initiators.length > 0) waitUs = sooner(waitUs, serveInitiators(state, now))
   if (hostWork.look || hostWork.listedCount > 0) waitUs = sooner(waitUs, serveHostPairs(state))

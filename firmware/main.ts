@@ -31,7 +31,7 @@ import { createHostQueues } from './host/host.ts'
 import { createHostWork, NO_HOST_WORK } from './host/work.ts'
 import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
-import { createRegionJob } from './manage/context.ts'
+import { createHealthWatches, createRegionJob } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
 import { blankLocated, createRegionTable, MESSAGES } from './medium/region.ts'
 import { createSuperblock } from './medium/superblock.ts'
@@ -115,6 +115,7 @@ export function createState(machine: Machine): State {
     answeredHost: [],
     answeredStrangers: [],
     regionJob: createRegionJob(),
+    healthWatches: createHealthWatches(),
     sessions: createSessions(boardPrimitives(list, machine.memory)),
     scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },
   }

@@ -161,7 +161,15 @@ export const MEMBERS_AT: number = ASSOCIATIONS_AT + ASSOCIATIONS * ASSOCIATION_B
 export const MEMBERS_BYTES: number =
   BATCH_RECORDS_MAX * (7 * 4 + 6) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
 
-/** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES
+/**
+ * What is told of the part's health: a place for each queue pair, until it is acknowledged; and one
+ * more, how it is now.
+ */
+export const HEALTHS_AT: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES
+export const HEALTH_PLACE_BYTES = 192
 
+/** All of packet memory, bytes. */
+export const MEMORY_BYTES: number = HEALTHS_AT + (QUEUE_PAIRS + 1) * HEALTH_PLACE_BYTES
+
+assert((HEALTHS_AT & 3) === 0, 'words of health must lie at words')
 assert(KEYS_AT + (REGIONS + 1) * KEY_BYTES <= RANDOM_AT, 'the keys must fit')

@@ -4,11 +4,13 @@
  */
 
 import { type Fault, PASS } from '../board/fault.ts'
+import { QUEUE_PAIRS } from '../board/limits.ts'
 import type { ServeContext } from '../burst/context.ts'
 import type { ConnectContext, Link, WaitingManagement } from '../connect/context.ts'
 import type { Region } from '../medium/region.ts'
 import type { RegionEntry } from '../medium/superblock.ts'
 import type { SessionState } from '../session/context.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
 import type { Deth } from '../wire/deth.ts'
 import type { Answer } from './once.ts'
 
@@ -58,6 +60,44 @@ export function createRegionJob(): RegionJob {
   }
 }
 
+/** A queue pair that asks to be told of the part's health. */
+interface HealthWatch {
+  /** Null while its place is free. */
+  qp: QueuePair | null
+  markHigh: number
+  markLow: number
+  /** Messages so far. */
+  number: number
+  /** One is on its way, and stays where it lies. */
+  underWay: boolean
+}
+
+/** Who is told of the part's health (manage/health.ts). */
+interface HealthWatches {
+  /** By the place of the queue pair. */
+  readonly watches: readonly HealthWatch[]
+  /** Those that are not free. */
+  asked: number
+  /** What each was told last: HEALTH_WORDS words, by the place. */
+  readonly told: Int32Array
+  /** When it is looked the next time, µs. */
+  dueUs: number
+  /** Whose turn is first: there was no room for his message. */
+  turn: number
+}
+
+/** Words of STATUS that are health. */
+export const HEALTH_WORDS = 6
+
+export function createHealthWatches(): HealthWatches {
+  const watches: HealthWatch[] = []
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    watches.push({ qp: null, markHigh: 0, markLow: 0, number: 0, underWay: false })
+  }
+  const told = new Int32Array(QUEUE_PAIRS * HEALTH_WORDS)
+  return { watches, asked: 0, told, dueUs: 0, turn: 0 }
+}
+
 export interface ManageState {
   readonly managements: WaitingManagement[]
   managementsCount: number
@@ -72,6 +112,7 @@ export interface ManageState {
   readonly answeredStrangers: Answer[]
   /** What is done of regions in slices. */
   readonly regionJob: RegionJob
+  readonly healthWatches: HealthWatches
 }
 
 /** A control call is executed. */

@@ -30,7 +30,6 @@ import {
   UNDER_WAY,
   UNREADABLE,
 } from '../board/fault.ts'
-import { HEALTH_AT } from '../board/hal.ts'
 import { BUCKETS } from '../board/latency.ts'
 import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../board/limits.ts'
 import { KEY_BYTES } from '../board/memory-map.ts'
@@ -57,17 +56,11 @@ import {
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
-  strideOf,
   toldFlags,
 } from '../medium/region.ts'
 import { isRegionName, regionNameOf } from '../medium/region-name.ts'
-import {
-  DEVICE_ID_AT,
-  FORMAT_VERSION,
-  formatPart,
-  type RegionEntry,
-  versionOf,
-} from '../medium/superblock.ts'
+import { DEVICE_ID_AT, formatPart, type RegionEntry } from '../medium/superblock.ts'
+import { discardRecord } from '../placement/discard.ts'
 import { attachAgent, proveAgent } from '../placement/flush-agent.ts'
 import { scanNow } from '../placement/scrub.ts'
 import { settlePending } from '../placement/settle-host.ts'
@@ -75,9 +68,9 @@ import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.t
 import { deliverDatagram } from '../queues/gsi.ts'
 import { isHostPair } from '../respond/host-receive.ts'
 import type { Session } from '../session/context.ts'
-import { describeRefusals, noteRefusal } from '../session/refusals.ts'
+import { noteRefusal } from '../session/refusals.ts'
 import { sealDatagram } from '../session/sealed.ts'
-import { answerHandshake, clientTagOf, hasPeers, openSealed } from '../session/sessions.ts'
+import { answerHandshake, clientTagOf, openSealed } from '../session/sessions.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import { agreedDepths, CARD_DEPTHS, depthsFault } from '../transport/depths.ts'
@@ -113,10 +106,10 @@ import {
 import { attach, detach } from './attach.ts'
 import { boot } from './boot.ts'
 import { type Call, type Handler, put64 } from './call.ts'
-import { JOB_ERASE, JOB_NONE, type ManageContext, type ManageState } from './context.ts'
-import { discardRecord } from './discard.ts'
+import type { ManageContext, ManageState } from './context.ts'
+import { watchHealth } from './health.ts'
 import { type Answer, answeredBefore, keepAnswer } from './once.ts'
-import { lostRecords, partFault, partState } from './part-state.ts'
+import { writePartStatus } from './part-state.ts'
 import { admitPeer, dismissPeer, listPeer } from './peers.ts'
 import { arePiecesKnown, statePieces } from './pieces.ts'
 import { lookAgain, provision } from './provision.ts'
@@ -171,6 +164,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
   [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleLostRecord],
   [mad.ATTRIBUTE_FIGURES]: [mad.METHOD_GET, readFigures],
+  [mad.ATTRIBUTE_HEALTH]: [mad.METHOD_SET, watchHealth],
   [mad.ATTRIBUTE_PIECES]: [mad.METHOD_SET, statePieces],
   [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
   [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
@@ -336,50 +330,9 @@ function managementPair(peerNumber: number): QueuePair {
 
 function status(call: Call): Fault {
   const { state, bytes, to } = call
-  const { report } = state.recovery
-  const format = state.refused === PASS ? versionOf(state.superblock) : FORMAT_VERSION
-  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
-  bytes[to + mad.PART_STATE] = partState(state)
-  bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
-  bytes[to + mad.PART_FAULT] = partFault(state)
-  bytes[to + mad.PART_ACCESS] = hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN
-  putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
-  putU32(bytes, to + mad.PART_FORMAT_VERSION, format)
-  // Strangers learn nothing more.
-  if (isStranger(call)) return PASS
-  bytes[to + mad.PART_REGIONS] = state.regions.count
-  putU32(bytes, to + mad.PART_INCARNATION, state.incarnation)
-  for (let i = 0; i < mad.DEVICE_ID_BYTES; i++) {
-    bytes[to + mad.PART_DEVICE_ID + i] = state.superblock.bytes[DEVICE_ID_AT + i]!
-  }
-  put64(bytes, to + mad.PART_NVDIMM_BYTES_HIGH, state.facts.nvdimmBytes)
-  putU32(bytes, to + mad.PART_REPORT_ENTRIES, report.entries.length)
-  putU32(bytes, to + mad.PART_UNSETTLED, lostRecords(state))
-  putU32(bytes, to + mad.PART_LINES_READ, report.linesRead)
-  putU32(bytes, to + mad.PART_LANES_ACTIVE, report.lanesActive)
-  putU32(bytes, to + mad.PART_SCANNED, report.scanned)
-  putU32(bytes, to + mad.PART_REPAIRED, report.repaired)
-  putU32(bytes, to + mad.PART_OPERATIONS, report.operations)
-  putU32(bytes, to + mad.PART_SUPERBLOCK_WHOLE, state.superblock.whole)
-  putU32(bytes, to + mad.PART_SUPERBLOCK_MENDED, state.superblock.mended)
-  putU32(bytes, to + mad.PART_OPERATIONS_MENDED, state.commit.operations.mended)
-  putU32(bytes, to + mad.PART_OPERATIONS_LOST, state.commit.operations.lost)
-  describeWork(call)
-  describeRefusals(state, to)
+  bytes.fill(0, to + mad.PART_BYTES, to + mad.MAD_BODY_BYTES)
+  writePartStatus(state, to, isStranger(call))
   return PASS
-}
-
-/** What is under way, and what remains of it. */
-function describeWork(call: Call): void {
-  const { bytes, to } = call
-  const { kind, entry, done, total } = call.state.regionJob
-  const each =
-    kind === JOB_NONE || kind === JOB_ERASE ? 1 : entry!.copies * strideOf(entry!.capacity)
-  const none = kind === JOB_NONE
-  bytes[to + mad.PART_WORK] = kind
-  putU32(bytes, to + mad.PART_WORK_REGION, none ? 0 : entry!.id)
-  put64(bytes, to + mad.PART_WORK_DONE_HIGH, none ? 0 : done * each)
-  put64(bytes, to + mad.PART_WORK_TOTAL_HIGH, none ? 0 : total * each)
 }
 
 /** Formats a blank part, and starts it. Asked again with the same id, it is as if it had just. */

@@ -95,6 +95,7 @@ export const ATTRIBUTE_COUNTERS = 0x0031
 export const ATTRIBUTE_SCAN = 0x0032
 export const ATTRIBUTE_SETTLE = 0x0033
 export const ATTRIBUTE_FIGURES = 0x0034
+export const ATTRIBUTE_HEALTH = 0x0035
 export const ATTRIBUTE_PROBE = 0x0050
 export const ATTRIBUTE_PLACE = 0x0051
 export const ATTRIBUTE_AGENT = 0x0052
@@ -146,6 +147,11 @@ export const ATTRIBUTE_REMOVE_PEER = 0x0083
  *  120 calls and packets of the network that were refused for who sent them, since the start u32
  *  124 of the last one: fault u8; 128 address, 16 bytes, IPv4 as ::ffff:a.b.c.d; 144 seconds ago,
  *      u32
+ *  148 regions that take no writes now u32, a bit for each place of REGION: bit 0 is the first
+ *  152 records of which decayed copies were repaired since the start u32
+ *  156 how often the medium failed since the start u32: MEDIA, UNREADABLE, FLUSH
+ *
+ * From 148 on an older card tells zeros.
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1
@@ -179,6 +185,11 @@ export const PART_REFUSALS = 120
 export const PART_REFUSED_FAULT = 124
 export const PART_REFUSED_SOURCE = 128
 export const PART_REFUSED_SECONDS = 144
+export const PART_REFUSING = 148
+export const PART_MENDED = 152
+export const PART_MEDIA_FAILURES = 156
+/** Of a body of STATUS the bytes that tell something. */
+export const PART_BYTES = 160
 
 /** States of a part. */
 export const STATE_BLANK = 0
@@ -416,6 +427,40 @@ export const FIGURES_HERE = 81
 export const FIGURES_BUCKETS = 84
 export const FIGURES_BUCKET_BYTES = 8
 export const FIGURES_PER_MAD = 14
+
+/*
+ * HEALTH (SET): the card tells a queue pair of who asks how its part is, from now on; asked again,
+ * as asked then. The answer is that of STATUS, and behind it how often that was told so far.
+ *
+ *    0 our QPN u32      4 client QPN u32
+ *    8 mark u64, which the messages have         16 action u8: 0 no more, 1 from now on
+ *  160 messages to that queue pair before u32: answer
+ *
+ * The message, a SEND Only: each time that the part's health is not what the queue pair was told
+ * last. One is under way at a time, and what changes meanwhile is told together behind it.
+ *
+ *    0 magic 0x50445248, "PDRH"      4 its number u32, from 1 on
+ *    8 mark u64                     16 as the answer of STATUS, 160 bytes
+ *
+ * Health is of STATUS: state, health bits, fault, unsettled records, whole pages of the superblock,
+ * and what stands from 148 on.
+ */
+export const HEALTH_QP = 0
+export const HEALTH_CLIENT_QP = 4
+export const HEALTH_MARK = 8
+export const HEALTH_ACTION = 16
+export const HEALTH_TOLD: number = PART_BYTES
+/** Actions of HEALTH. */
+export const HEALTH_END = 0
+export const HEALTH_BEGIN = 1
+/** "PDRH". */
+export const HEALTH_MAGIC = 0x50445248
+/** Of the message. */
+export const HEALTH_SEND_MAGIC = 0
+export const HEALTH_SEND_NUMBER = 4
+export const HEALTH_SEND_MARK = 8
+export const HEALTH_SEND_PART = 16
+export const HEALTH_SEND_BYTES: number = HEALTH_SEND_PART + PART_BYTES
 
 /*
  * SCAN (SET)

@@ -30,23 +30,22 @@ const OF_FIRMWARE = `
   batch-mixed-hostile batch-mixed-lanes batch-mixed-order batch-mixed-through batch-notices
   batch-queues batch-relay batch-requester batch-through changing-peers congestion connect
   connect-active connect-depths connect-doubt connect-link control control-edges cookies criteria
-  criteria-wire engines entering evidence-failures figures flush guard handshake long-read
+  criteria-wire engines entering evidence-failures figures flush guard handshake health long-read
   lost-requests media-errors neighbours noise noise-points on-demand on-demand-calls on-demand-host
   on-demand-shared once operations operations-forgotten operations-late operations-table ordered
   ordered-edges pair part-report pcie-connect persist persist-edges placement-agent placement-away
   placement-bypass placement-chains placement-edges placement-lanes placement-lives placement-mixed
   placement-notices placement-pieces placement-probe placement-refused placement-restarts
   queue-control queue-depths queue-dma queue-edges queue-gsi queue-local-ends queue-local-refusals
-  queue-neighbours queue-pair-region queue-receive queue-status queue-wire-ends
-  queue-work-connected queue-work-local queue-zone2 queues-completion queues-doorbell
-  queues-element queues-host queues-limits queues-tables queues-trust read recovery refusals
-  refused-before refused-commands region-job region-name region-names-refused regions relay
-  relay-far-end relay-link relay-session requester requester-doubt requester-edges requester-kinds
-  residency-blocks residency-queues residency-responder responder rights rights-edges sealed-calls
-  send send-depth session-table settle slow-peers starts-taken-back stock-clients strangers-calls
-  strangers-places superblock superblock-decay superblock-lost superblock-refused
-  superblock-upgrade tagged-pairs verbs-devices volatile which-copy wire wire-hostile wire-print
-  write-back write-persist-region
+  queue-neighbours queue-pair-region queue-receive queue-status queue-wire-ends queue-work-connected
+  queue-work-local queue-zone2 queues-completion queues-doorbell queues-element queues-host
+  queues-limits queues-tables queues-trust read recovery refusals refused-before refused-commands
+  region-job region-name region-names-refused regions relay relay-far-end relay-link relay-session
+  requester requester-doubt requester-edges requester-kinds residency-blocks residency-queues
+  residency-responder responder rights rights-edges sealed-calls send send-depth session-table
+  settle slow-peers starts-taken-back stock-clients strangers-calls strangers-places superblock
+  superblock-decay superblock-lost superblock-refused superblock-upgrade tagged-pairs verbs-devices
+  volatile which-copy wire wire-hostile wire-print write-back write-persist-region
 `
 
 /** Their cards live long: behind all others few branches are left for their long tapes. */

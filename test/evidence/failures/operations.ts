@@ -210,6 +210,16 @@ const CONTROL: readonly Operation[] = [
       putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
     })
   }),
+  served('HEALTH, and what is told behind it', (world) => {
+    const card = world.card!
+    const qp = card.connect()
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_HEALTH, (body) => {
+      putU32(body, mad.HEALTH_QP, qp.number)
+      putU32(body, mad.HEALTH_CLIENT_QP, qp.peer)
+      body[mad.HEALTH_ACTION] = mad.HEALTH_BEGIN
+    })
+    idleTimes(world, 3)
+  }),
   served('STATUS, REPORT, COUNTERS, FIGURES and REGION', (world) => {
     const asks = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_REPORT, mad.ATTRIBUTE_COUNTERS]
     asks.push(mad.ATTRIBUTE_FIGURES)

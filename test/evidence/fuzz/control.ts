@@ -53,6 +53,9 @@ const BODIES: Readonly<Record<number, (body: Uint8Array) => void>> = {
   },
   [mad.ATTRIBUTE_OPEN]: (body) => name(body, 'bytes'),
   [mad.ATTRIBUTE_FIGURES]: (body) => name(body, 'bytes'),
+  [mad.ATTRIBUTE_HEALTH]: (body) => {
+    body[mad.HEALTH_ACTION] = mad.HEALTH_BEGIN
+  },
   [mad.ATTRIBUTE_REMOVE]: (body) => name(body, 'hostile0'),
   [mad.ATTRIBUTE_CONNECT]: (body) => {
     putU32(body, mad.CONNECT_CLIENT_QP, 0x222)

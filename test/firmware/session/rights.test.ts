@@ -53,6 +53,7 @@ const CALLS: Readonly<Record<string, readonly ['GET' | 'SET', Asker]>> = {
   HANDSHAKE: ['SET', 'stranger'],
   COUNTERS: ['GET', 'reader'],
   FIGURES: ['GET', 'reader'],
+  HEALTH: ['SET', 'reader'],
   OPEN: ['GET', 'reader'],
   REGION: ['GET', 'reader'],
   REPORT: ['GET', 'reader'],

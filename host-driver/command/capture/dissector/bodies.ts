@@ -78,7 +78,7 @@ export const BODIES: readonly Body[] = [
   },
   {
     side: 'answer',
-    attributes: [m.ATTRIBUTE_STATUS, m.ATTRIBUTE_FORMAT],
+    attributes: [m.ATTRIBUTE_STATUS, m.ATTRIBUTE_FORMAT, m.ATTRIBUTE_HEALTH],
     fields: [
       field('part.state', 'State', m.PART_STATE, 1, { names: STATES }),
       field('part.regions', 'Regions', m.PART_REGIONS, 1),
@@ -86,6 +86,16 @@ export const BODIES: readonly Body[] = [
       field('part.bytes', 'NVDIMM, bytes', m.PART_NVDIMM_BYTES_HIGH, 8),
       field('part.unsettled', 'Unsettled records', m.PART_UNSETTLED, 4),
       field('part.repaired', 'Records that recovery repaired', m.PART_REPAIRED, 4),
+      field('part.refusing', 'Regions that take no writes', m.PART_REFUSING, 4, { hex: true }),
+    ],
+  },
+  {
+    side: 'request',
+    attributes: [m.ATTRIBUTE_HEALTH],
+    fields: [
+      field('connect.qp', 'Queue pair of the card', m.HEALTH_QP, 4, { hex: true }),
+      field('health.mark', 'Mark of the messages', m.HEALTH_MARK, 8, { hex: true }),
+      field('health.action', 'Told from now on', m.HEALTH_ACTION, 1),
     ],
   },
   {

@@ -15,15 +15,15 @@ const NAMES = `
   batch-through books captures chains changing-peers congestion connect connect-active
   connect-depths connect-doubt connect-link connect-linux control control-edges cookies criteria
   criteria-wire dialogues duplicates entering entropy fences figures flush full-group groups guard
-  handshake headers hostile icrc layout long-read lost-requests media-errors media-lies neighbours
-  noise noise-points on-demand on-demand-calls on-demand-shared once operations
+  handshake headers health hostile icrc layout long-read lost-requests media-errors media-lies
+  neighbours noise noise-points on-demand on-demand-calls on-demand-shared once operations
   operations-forgotten operations-late operations-life operations-line operations-table ordered
   ordered-edges own-host pair part-report pcie-driver-element pcie-driver-layout persist
   persist-edges placement-agent placement-away placement-bypass placement-chains placement-edges
-  placement-lanes placement-lives placement-mixed placement-notices placement-pieces
-  placement-probe placement-refused placement-restarts placement-through queue-control queue-depths
-  queue-dma queue-edges queue-faults queue-gsi queue-local-ends queue-local-refusals
-  queue-neighbours queue-pair-numbers queue-pair-region queue-receive queue-status queue-wire-ends
+  placement-lanes placement-lives placement-mixed placement-notices placement-pieces placement-probe
+  placement-refused placement-restarts placement-through queue-control queue-depths queue-dma
+  queue-edges queue-faults queue-gsi queue-local-ends queue-local-refusals queue-neighbours
+  queue-pair-numbers queue-pair-region queue-receive queue-status queue-wire-ends
   queue-work-connected queue-work-local queue-zone2 queues-cache queues-completion queues-doorbell
   queues-element queues-fair queues-host queues-limits queues-tables queues-trust read recovery
   recovery-alone recovery-table refusals refused-before refused-commands region-job region-name
@@ -31,9 +31,9 @@ const NAMES = `
   requester-doubt requester-edges requester-kinds residency-blocks residency-model
   residency-responder residency-transport residency-wire responder rights rights-edges sealed-calls
   send send-depth session-table settle slow-peers starts-taken-back stock-clients strangers-calls
-  strangers-places superblock superblock-decay superblock-lost superblock-refused
-  superblock-upgrade tagged-pairs which-copy wire wire-cm wire-hostile wire-icrc wire-print
-  wire-vectors write-back write-persist-region
+  strangers-places superblock superblock-decay superblock-lost superblock-refused superblock-upgrade
+  tagged-pairs which-copy wire wire-cm wire-hostile wire-icrc wire-print wire-vectors write-back
+  write-persist-region
 `
 
 export const SUITE: readonly string[] = testFiles(NAMES)

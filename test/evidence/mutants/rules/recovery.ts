@@ -386,7 +386,7 @@ const REPAIR: readonly Mutant[] = [
   {
     id: 'silence-is-loss',
     rule: 'D-14: a record of which a host did not answer is not given up',
-    file: 'firmware/manage/discard.ts',
+    file: 'firmware/placement/discard.ts',
     find: '  if (examination.unanswered) return DMA\n',
     replace: '',
     killer: directed('a host that does not answer'),

@@ -93,6 +93,7 @@ const WORTH: readonly (readonly [number, number])[] = [
   [2, 0x33], // SETTLE
   [1, 0x30], // REPORT
   [1, 0x34], // FIGURES
+  [2, 0x35], // HEALTH
 ]
 
 /** Others, where cards relay to each other. */

@@ -29,10 +29,10 @@ import { settledAmong } from '../engine/settled.ts'
 import { closeBy, mendFault } from '../engine/storage.ts'
 import { isPair, PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { addLost, isLost, setOverfull, writeSuperblock } from '../medium/superblock.ts'
-import { isUnderWay } from '../placement/pair.ts'
-import { isUnflushed, markBlanked, settleBlanked } from '../placement/through.ts'
-import { isFormatted } from '../placement/through-store.ts'
 import type { TransportState } from '../transport/context.ts'
+import { isUnderWay } from './pair.ts'
+import { isUnflushed, markBlanked, settleBlanked } from './through.ts'
+import { isFormatted } from './through-store.ts'
 
 /**
  * Makes the record blank if it is lost; PASS as well if it is not. Faults: UNDER_WAY, to be asked
