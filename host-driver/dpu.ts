@@ -24,6 +24,12 @@ import { REGION_NAME } from './control/region-name.ts'
 import type { Connection } from './link/connection.ts'
 import { isLost } from './records/lost.ts'
 import { Region } from './records/region.ts'
+import {
+  checkHealthOptions,
+  type HealthListener,
+  type HealthOptions,
+  type HealthWatch,
+} from './status/health.ts'
 import type { AgentControl } from './target/flush-agent.ts'
 import type { PiecesControl } from './target/pieces.ts'
 import type { PlacementControl } from './target/registrar.ts'
@@ -351,6 +357,25 @@ export class Dpu {
 
   status(options: WaitOptions = {}): Promise<PartStatus> {
     return this.ask('status', options, (management) => management.status())
+  }
+
+  /**
+   * Hears how the part is, each time that it changes: the DPU tells it by itself, at once, over this
+   * connection, and where it cannot, it is looked at every `lookMs`. It goes on when the connection
+   * is made again, and ends with `end`, or with the connection, of which nothing is said. Rejects as
+   * `status` does.
+   */
+  async onHealth(
+    listener: HealthListener,
+    options: HealthOptions & WaitOptions = {},
+  ): Promise<HealthWatch> {
+    this.check()
+    check('listener', listener, FUNCTION)
+    checkHealthOptions(options)
+    const { lookMs } = options
+    return await this.ask('health', options, (_, caller) => {
+      return this.connection.health.listen(listener, lookMs, caller)
+    })
   }
 
   /** What recovery found and did at the last start, and scans since. */

@@ -80,6 +80,14 @@ export type {
 export type { OtherOptions, Place } from './status/alternatives.ts'
 export type { MemoryUse, WatchOptions } from './status/criteria.ts'
 export type {
+  HealthAway,
+  HealthChanged,
+  HealthListener,
+  HealthNotice,
+  HealthOptions,
+  HealthWatch,
+} from './status/health.ts'
+export type {
   BlockGroup,
   BlockState,
   ByteRange,

@@ -87,6 +87,7 @@ interface Waiting {
 
 export class PcieJobQueue implements JobQueue {
   readonly granted: Granted
+  readonly number: number | null
   readonly counts: RequesterCounts = blankCounts()
   readonly batchMax: number = BATCH_ELEMENTS_MAX
   readonly hearsStatus: boolean
@@ -124,6 +125,7 @@ export class PcieJobQueue implements JobQueue {
     this.options = options
     this.granted = options.granted
     this.isLocal = pair.type === 'local'
+    this.number = this.isLocal ? null : pair.number
     const { notices } = options
     this.hearing = notices === undefined ? null : new Hearing(device, pair.send.queue, notices)
     this.hearsStatus = this.hearing !== null
@@ -365,9 +367,14 @@ export class PcieJobQueue implements JobQueue {
       this.finish(entry, endOf(entry.job.request.kind, completion, this.refused))
     } else if (completion.status === 'SUCCESS') {
       const { flags, immediate } = completion
+      const bytes = buffer.load(0, Math.min(completion.length, buffer.length))
+      if (this.options.notices?.health(bytes, 0, bytes.length) === true) {
+        this.giveBack(buffer)
+        return
+      }
       this.receives.delete(buffer)
       inbox!.deliver({
-        bytes: buffer.load(0, Math.min(completion.length, buffer.length)),
+        bytes,
         immediate: (flags & WITH_IMMEDIATE) !== 0 ? immediate : null,
         invalidate: (flags & WITH_INVALIDATE) !== 0 ? immediate : null,
         solicited: (flags & WAS_SOLICITED) !== 0,

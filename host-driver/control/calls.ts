@@ -25,7 +25,7 @@ const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT]
 const SLOW_TIMEOUT_US = 60_000_000
 
 /** A SET that leaves everything as it was for those who read and write. */
-const HARMLESS_ATTRIBUTES = [mad.ATTRIBUTE_SCAN]
+const HARMLESS_ATTRIBUTES = [mad.ATTRIBUTE_SCAN, mad.ATTRIBUTE_HEALTH]
 
 /** What carries management datagrams. */
 export interface DatagramWay extends Clock {

@@ -418,6 +418,23 @@ export class Management {
     })
   }
 
+  /**
+   * Has a queue pair told how the part is, or no more: a body of STATUS, and how many messages were
+   * sent to it so far. An older card refuses it: REQUEST; QUEUE_UNKNOWN where it has none such.
+   */
+  async health(
+    queuePair: number,
+    clientQp: number,
+    mark: bigint,
+    isTold: boolean,
+  ): Promise<{ readonly body: Uint8Array; readonly number: number }> {
+    const body = bodyOf([mad.HEALTH_QP, queuePair], [mad.HEALTH_CLIENT_QP, clientQp])
+    putU64(body, mad.HEALTH_MARK, mark)
+    body[mad.HEALTH_ACTION] = isTold ? mad.HEALTH_BEGIN : mad.HEALTH_END
+    const answer = await this.set('health', mad.ATTRIBUTE_HEALTH, body)
+    return { body: answer, number: u32(answer, mad.HEALTH_TOLD) }
+  }
+
   /** Checks some records of the region with their check codes, from `record` on, and repairs. */
   async scan(regionId: number, record: number): Promise<ScanStep> {
     const body = bodyOf([mad.SCAN_REGION, regionId], [mad.SCAN_RECORD, record])

@@ -58,6 +58,12 @@ export interface PartStatus {
   readonly operationsMended: number
   /** Clients of whom both lines were lost: their repetitions are refused. */
   readonly operationsLost: number
+  /** Places of the regions that take no writes now, as REGION counts them; of an older card none. */
+  readonly refusing: readonly number[]
+  /** Records of which decayed copies were made whole since the start; of an older card 0. */
+  readonly recordsMended: number
+  /** How often the medium failed since the start: MEDIA, UNREADABLE, FLUSH; of an older card 0. */
+  readonly mediaFailures: number
   /** What is done in slices beside the requests, or null. */
   readonly work: PartWork | null
   /** Calls and packets of the network that a card with peers refused for who sent them. */
@@ -185,9 +191,31 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     superblockMended: u32(body, mad.PART_SUPERBLOCK_MENDED),
     operationsMended: u32(body, mad.PART_OPERATIONS_MENDED),
     operationsLost: u32(body, mad.PART_OPERATIONS_LOST),
+    refusing: placesOf(u32(body, mad.PART_REFUSING)),
+    recordsMended: u32(body, mad.PART_MENDED),
+    mediaFailures: u32(body, mad.PART_MEDIA_FAILURES),
     work: readWork(body),
     refusals: readRefusals(body),
   }
+}
+
+/** The bits that are set. */
+function placesOf(word: number): number[] {
+  return Array.from({ length: 32 }, (_, i) => i).filter((i) => ((word >>> i) & 1) === 1)
+}
+
+/** Is nothing of it another health? Records, regions and strangers come and go. */
+export function isSameHealth(one: PartStatus, other: PartStatus): boolean {
+  return healthText(one) === healthText(other)
+}
+
+function healthText(part: PartStatus): string {
+  const { state, fault, armed, outlivesPower, saveFailed, incarnation, deviceId } = part
+  const { unsettled, superblockPages, refusing, recordsMended, mediaFailures } = part
+  return JSON.stringify([
+    ...[state, fault, armed, outlivesPower, saveFailed, incarnation, deviceId],
+    ...[unsettled, superblockPages, refusing, recordsMended, mediaFailures],
+  ])
 }
 
 function readRefusals(body: Uint8Array): Refusals {

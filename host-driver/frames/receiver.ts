@@ -172,6 +172,7 @@ export class Receiver {
   // ---- messages --------------------------------------------------------------------------------
 
   private takeSend(frame: Uint8Array, packet: Packet, row: OpcodeRow): void {
+    if (row.begins && row.ends && this.hearsHealth(frame, packet)) return
     const before = row.begins ? 0 : this.bytes
     if (before + packet.payloadLength > this.inbox.messageBytesMax) {
       this.fail(packet.psn, true)
@@ -182,6 +183,15 @@ export class Receiver {
       return
     }
     this.append(frame, packet, row)
+  }
+
+  /** What tells of the part needs no entry: it is heard at once. */
+  private hearsHealth(frame: Uint8Array, packet: Packet): boolean {
+    const { psn, payloadAt, payloadLength } = packet
+    if (this.notices?.health(frame, payloadAt, payloadLength) !== true) return false
+    this.taken()
+    if (packet.ackRequest) this.answer(psn, SYNDROME_ACK)
+    return true
   }
 
   private append(frame: Uint8Array, packet: Packet, row: OpcodeRow): void {

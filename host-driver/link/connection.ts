@@ -24,11 +24,12 @@ import {
 import type { Caller } from '../base/give-up.ts'
 import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
+import { CardHealth, type HealthPort } from '../status/health.ts'
 import type { WatchPort } from '../status/watch.ts'
 import { Watches } from '../status/watches.ts'
 import { Verbs } from '../verbs/verbs.ts'
 import { type Chain, IN_DOUBT, postChain, rejectChain } from '../way/chain.ts'
-import { Inbox } from '../way/inbox.ts'
+import { Inbox, type Notices } from '../way/inbox.ts'
 import { isRefusal, type JobEnd, persistJob, readJob } from '../way/jobs.ts'
 import { type ConnectOptions, warn } from '../way/options.ts'
 import { endGone, goneError, type OpenRegion } from '../way/region-handle.ts'
@@ -76,7 +77,7 @@ const FORGOTTEN = 'OPERATION_FORGOTTEN'
 const RECEIVES = 64
 const MESSAGE_BYTES_MAX = 1 << 20
 
-export class Connection implements WatchPort, Broken {
+export class Connection implements WatchPort, HealthPort, Broken {
   readonly way: Way
   readonly management: Management
   readonly options: ConnectOptions
@@ -87,6 +88,9 @@ export class Connection implements WatchPort, Broken {
   readonly inbox: Inbox
   /** What hears of the DPU's memory, over all connections. */
   readonly watches: Watches = new Watches()
+  /** What hears of the DPU's part, likewise. */
+  readonly health: CardHealth
+  private readonly notices: Notices
   /** Regions that take no guards, of which somebody was told. */
   readonly unguarded: Set<string> = new Set()
   /** Sent and not resolved, by operation id, in order. */
@@ -145,6 +149,13 @@ export class Connection implements WatchPort, Broken {
     this.nextOperation = options.firstOperation ?? 1n
     this.inFlight = options.inFlight ?? 32
     this.inbox = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX, way)
+    this.health = new CardHealth(this)
+    const { watches, health } = this
+    this.notices = {
+      notice: (...told) => watches.notice(...told),
+      proposal: (...told) => watches.proposal(...told),
+      health: (...told) => health.take(...told),
+    }
   }
 
   /** The open queue pair, or null while there is none. */
@@ -240,7 +251,7 @@ export class Connection implements WatchPort, Broken {
 
   /** Makes a queue at both ends; `use` takes it into use. */
   async open(): Promise<JobQueue> {
-    const { management, inbox, watches: notices } = this
+    const { management, inbox, notices } = this
     const options = { ...this.queueOptions, inbox, notices }
     this.candidate = await this.way.openQueue(management, options)
     this.totals.connections++
@@ -256,6 +267,7 @@ export class Connection implements WatchPort, Broken {
     queuePair.onBroken = () => this.broken(queuePair)
     queuePair.onSilence = () => void this.probe(queuePair)
     this.watches.begin(queuePair)
+    this.health.begin()
     queuePair.onIdle = () => this.pump()
     this.pump()
   }
@@ -285,6 +297,7 @@ export class Connection implements WatchPort, Broken {
     this.queuePair = null
     queuePair.close()
     this.watches.lost()
+    this.health.lost()
     this.past = addCounts(this.past, queuePair.counts)
     return queuePair
   }
@@ -309,6 +322,11 @@ export class Connection implements WatchPort, Broken {
     if (this.closed !== null) return Promise.reject(this.closed)
     this.reconnection ??= new Reconnection(this).run()
     return this.reconnection
+  }
+
+  /** The DPU has this connection no more: it is made again, where it shall be. */
+  mend(): void {
+    if (this.closed === null && this.options.reconnect !== false) this.reconnect().catch(() => {})
   }
 
   /** An attempt is over: who learns of its end and asks for another gets a new one. */
@@ -345,6 +363,7 @@ export class Connection implements WatchPort, Broken {
     this.candidate?.close()
     void this.closeVerbs()
     this.watches.end(error)
+    this.health.end(error)
     this.drop(error)
     this.inbox.close(error)
     this.management.close(error)

@@ -23,7 +23,7 @@ type AnyWatch = Pick<
   'rkey' | 'begin' | 'lost' | 'end' | 'notice' | 'proposal' | 'pause' | 'isOpen'
 >
 
-export class Watches implements Notices {
+export class Watches implements Pick<Notices, 'notice' | 'proposal'> {
   private readonly byRegion: Map<OpenRegion, AnyWatch> = new Map()
 
   /** Opens the watch of a region; resolves when its status was told. */

@@ -37,12 +37,14 @@ export interface Receives {
   refused(tooLong: boolean): void
 }
 
-/** What hears of the memory of one peer (source 5). */
+/** What hears of the memory of one peer (source 5), and of its part. */
 export interface Notices {
   /** Takes a notice whose entries are `length` bytes at `at`. False if it makes no sense. */
   notice(mseth: Mseth, bytes: Uint8Array, at: number, length: number): boolean
   /** The peer proposes a block size for what is associated under that key; what we answer. */
   proposal(rkey: number, bseth: Bseth): Bseth
+  /** Takes a message of `length` bytes at `at` if it tells of the part; false of any other one. */
+  health(bytes: Uint8Array, at: number, length: number): boolean
 }
 
 export class Inbox implements Receives, AsyncIterable<Message> {

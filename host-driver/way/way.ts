@@ -59,6 +59,8 @@ export type Large = Record<'sent' | 'received', 'passed' | 'lost' | null>
 export interface JobQueue {
   /** What the DPU granted: its incarnation says for how long the queue is good. */
   readonly granted: Granted
+  /** Its number at this end, to which the DPU sends; absent where there is no such way. */
+  readonly number?: number | null
   readonly counts: RequesterCounts
   onIdle: () => void
   onBroken: () => void

@@ -227,6 +227,7 @@ const GOOD: Record<string, Good> = {
     counters: [],
     figures: [],
     figuresOf: ['r'],
+    onHealth: [() => {}, {}],
     queues: [],
     reconnect: [],
   }),

@@ -298,6 +298,7 @@ describe('reading what the card has heard', () => {
       notices: {
         notice: (mseth) => told.push({ ...mseth }) > 0,
         proposal: (_, bseth) => bseth,
+        health: () => false,
       },
       happened: (event) => {
         for (const one of watchers) one.happened?.(event as QueueEvent)

@@ -152,6 +152,7 @@ function bench(hasNotices = true): Bench {
       heard.push(`size ${bseth.blockSizeLog2} of ${rkey}`)
       return { ...bseth, commit: true, status: SIZE_GRANTED }
     },
+    health: () => false,
   }
   const inbox: Receives = {
     messageBytesMax: 4096,

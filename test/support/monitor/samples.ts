@@ -15,7 +15,15 @@ const PART: PartStatus = {
   ...{ deviceId: '00'.repeat(16), nvdimmBytes: 1 << 20, pathMtu: 4096, formatVersion: 4 },
   ...{ reportEntries: 0, unsettled: 0, linesRead: 0, lanesActive: 0, recordsScanned: 0 },
   ...{ recordsRepaired: 0, operationsRecovered: 0, superblockPages: 2, superblockMended: 0 },
-  ...{ operationsMended: 0, operationsLost: 0, work: null, refusals: { count: 0, last: null } },
+  ...{
+    operationsMended: 0,
+    operationsLost: 0,
+    work: null,
+    refusing: [],
+    recordsMended: 0,
+    mediaFailures: 0,
+    refusals: { count: 0, last: null },
+  },
 }
 
 const REGION: RegionSample = {
