@@ -246,6 +246,8 @@ const ADMINISTER: readonly Row[] = [
   ['monitor perdure://TAKEN pcie:x --smp unix:x', 64, '--smp is the port of one card', 'alone'],
   ['monitor perdure://TAKEN --metrics --web', 64, '--metrics is a text of its own', '--web'],
   ['monitor perdure://TAKEN --web 65536', 64, "'65536'", 'a port, 0 to 65535'],
+  ['monitor perdure://TAKEN --metrics --told', 64, '--metrics is one look', '--told'],
+  ['monitor pcie:x --told', 64, 'pcie:x: a card tells nothing to its own host', '--told'],
   ['monitor pcie:none', 66, 'none is not there', "'perdure emulate --host none' makes it"],
   ['status none', 66, 'none: it is not there (ENOENT)', MAKES],
   ['status dir', 65, 'dir: it is a folder (EISDIR)', NAME_A_FILE],

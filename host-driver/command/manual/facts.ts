@@ -166,6 +166,7 @@ export const EXAMPLES: Readonly<Record<string, Rows>> = {
   monitor: [
     [`perdure monitor ${CARD}`, 'a table that renews itself'],
     [`perdure monitor ${CARD} perdure://10.0.0.2 --web 8080`, 'two cards on one page'],
+    [`perdure monitor ${CARD} --told`, 'at once, when the card tells that something has changed'],
     [`perdure monitor ${CARD} --metrics`, 'once, as Prometheus reads it'],
   ],
   key: [

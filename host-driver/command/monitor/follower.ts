@@ -16,6 +16,7 @@ import { messageOf } from '../base/system-errors.ts'
 import { aim } from '../base/target.ts'
 import { eventsOf } from './events.ts'
 import { askFirmware, type FirmwareSample } from './firmware.ts'
+import { Hearing } from './hearing.ts'
 import type { HealthEvent, Look } from './look.ts'
 import { ratesOf } from './rates.ts'
 import { type Sample, Sampler } from './sample.ts'
@@ -42,12 +43,40 @@ export class Follower {
   /** The last sample, whatever came after it. */
   private last: Sample | null = null
   private isClosed = false
+  private readonly hearing: Hearing | null
+  /** The card has told something since the last look. */
+  private isNews = false
+  private wake: () => void = () => {}
 
-  /** `timeoutMs`: how long the card may take for an answer. `smp`: its port of SMP, or null. */
-  constructor(target: string, timeoutMs: number, smp: string | null) {
+  /**
+   * `timeoutMs`: how long the card may take for an answer. `smp`: its port of SMP, or null.
+   * `isTold`: the card shall tell when there is something new.
+   */
+  constructor(target: string, timeoutMs: number, smp: string | null, isTold = false) {
     this.target = target
     this.timeoutMs = timeoutMs
     this.smp = smp
+    this.hearing = isTold ? new Hearing(target, timeoutMs, () => this.told()) : null
+  }
+
+  /** Waits so long, or until the card has told something, or the signal fires. */
+  async pause(ms: number, signal: AbortSignal): Promise<void> {
+    if (this.isNews || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      signal.addEventListener('abort', wake)
+      this.wake = wake
+    })
+  }
+
+  private told(): void {
+    this.isNews = true
+    this.wake()
   }
 
   /** Looks at the card, which takes the time of its answers or that of the longest wait. */
@@ -73,7 +102,9 @@ export class Follower {
     const { target, before } = this
     try {
       this.opened ??= await this.open()
+      this.isNews = false
       const sample = await this.opened.sampler.sample()
+      if (!this.isClosed) this.hearing?.begin()
       const rates = before?.up ? ratesOf(before.sample, sample) : null
       return { target, atMs: sample.atMs, up: true, sample, rates }
     } catch (error) {
@@ -100,6 +131,7 @@ export class Follower {
   }
 
   private shut(): void {
+    this.hearing?.end()
     if (this.opened !== null) end(this.opened)
     this.opened = null
   }

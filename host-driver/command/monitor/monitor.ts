@@ -10,9 +10,9 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { setTimeout as pause } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ArgumentError } from '../../base/errors.ts'
+import { isPcieTarget } from '../../card/target.ts'
 import { wholeNumber } from '../base/arguments.ts'
 import { OK, UNAVAILABLE } from '../base/exit-codes.ts'
 import { Output } from '../base/output.ts'
@@ -28,6 +28,7 @@ interface Options {
   readonly json?: boolean
   readonly smp?: string
   readonly metrics?: boolean
+  readonly told?: boolean
   /** The port of the page, 0 for any; true where none is said. */
   readonly web?: number | true
   readonly interval: number
@@ -48,6 +49,7 @@ export function addMonitor(program: Command): void {
     .option('--timeout <seconds>', 'for an answer of a card', seconds(0.1), TIMEOUT_SECONDS)
     .option('--json', 'as JSON Lines: one object for each look, and for each event')
     .option('--smp <port>', 'ask what firmware runs: unix:PATH, udp:HOST, a serial line')
+    .option('--told', 'look at once when a card tells that its health has changed')
     .option('--metrics', 'print once what there is, as Prometheus wants it')
     .option('--web [port]', 'show it as a page on this machine, on any port by default', port)
     .action(async (targets: readonly string[], options: Options) => {
@@ -71,11 +73,12 @@ function port(text: string): number {
 
 async function monitor(targets: readonly string[], options: Options): Promise<number> {
   checkTargets(targets)
-  const { timeout, smp = null } = options
+  const { timeout, smp = null, told = false } = options
+  if (told) checkTold(targets, options)
   if (smp !== null && targets.length > 1) {
     throw new ArgumentError('--smp is the port of one card: name that card alone')
   }
-  const followers = targets.map((target) => new Follower(target, timeout * 1000, smp))
+  const followers = targets.map((target) => new Follower(target, timeout * 1000, smp, told))
   if (options.metrics === true) return await printMetrics(followers, options)
   const ended = new AbortController()
   const release = whenEnded(() => ended.abort())
@@ -128,6 +131,14 @@ function checkTargets(targets: readonly string[]): void {
   throw new ArgumentError(`${image}: a card is what can be monitored; ${how}`)
 }
 
+/** A card tells those alone who reach it by frames. */
+function checkTold(targets: readonly string[], { metrics = false }: Options): void {
+  if (metrics) throw new ArgumentError('--metrics is one look: leave out --told')
+  const own = targets.find(isPcieTarget)
+  if (own === undefined) return
+  throw new ArgumentError(`${own}: a card tells nothing to its own host: leave out --told`)
+}
+
 /** One look at each card, as text of Prometheus: for who collects files, or has a script. */
 async function printMetrics(
   followers: readonly Follower[],
@@ -166,7 +177,7 @@ async function follow(
     const nowMs = performance.now()
     const next = Math.ceil((nowMs - beganMs) / (interval * 1000) + 1e-6)
     const waitMs = beganMs + next * interval * 1000 - nowMs
-    await pause(waitMs, undefined, { signal }).catch(() => {})
+    await follower.pause(waitMs, signal)
     if (signal.aborted) return true
   }
 }

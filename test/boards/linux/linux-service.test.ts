@@ -7,7 +7,17 @@
 import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -26,7 +36,7 @@ import {
   TRANSMIT,
   TRANSMIT_AT,
 } from '../../../firmware/board/hal.ts'
-import { connect } from '../../../host-driver/index.ts'
+import { connect, type HealthNotice } from '../../../host-driver/index.ts'
 import { Runtime } from '../../support/board/runtime.ts'
 import { compile, Harness, noCompiler } from '../../support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from '../../support/native/service.ts'
@@ -401,6 +411,35 @@ describe.skipIf(noService !== null)(name, () => {
       expect(before).toBeLessThan(4 << 20)
       expect(await heapAfter(1500)).toBe(before)
       await dpu.close()
+    })
+
+    test('who asks is told of a record that the medium has lost, and looks no more', async () => {
+      const one = folder()
+      const { runtime, address } = await one.serve()
+      const [dpu, other] = [await connect(address, PATIENT), await connect(address, PATIENT)]
+      await dpu.format()
+      const region = await dpu.provision({ name: 'r', slots: 8, capacity: 64 })
+      const record = Buffer.alloc(64, 'never anywhere else')
+      await region.persist(3, record).persisted
+      const told = new Promise<HealthNotice>((resolve) => {
+        void dpu.onHealth(resolve, { lookMs: 3_600_000 })
+      })
+      const { part: seen, isTold } = await dpu.onHealth(() => {}, { lookMs: 3_600_000 })
+      expect(isTold).toBe(true)
+      expect([seen.unsettled, seen.refusing]).toEqual([0, []])
+      // It has mapped the file, which must stay as long as it is.
+      const part = readFileSync(one.at('part'))
+      const file = openSync(one.at('part'), 'r+')
+      for (let at = part.indexOf(record); at >= 0; at = part.indexOf(record, at + 1)) {
+        writeSync(file, Buffer.alloc(8), 0, 8, at)
+      }
+      closeSync(file)
+      expect((await other.scan('r')).lost).toBe(1)
+      const notice = await told
+      expect(notice).toMatchObject({ type: 'changed', part: { unsettled: 1, refusing: [0] } })
+      await other.close()
+      await dpu.close()
+      expect(await runtime.end('SIGTERM')).toBe(0)
     })
 
     test('on a plain file it acknowledges nothing unless it is told what the file is', async () => {

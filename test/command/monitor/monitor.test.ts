@@ -72,6 +72,32 @@ test('faults of a card are events, each once; a restart makes no figure negative
   for (const line of monitor.lines) expect(new Date(line.time).toISOString()).toBe(line.time)
 })
 
+test('with --told a card is looked at as soon as it tells of a change', async () => {
+  const [card, order] = await serve('told.img', '--create', '--region', 'orders:8:64')
+  const words = [card, '--json', '--told', '--interval', '3600', '--timeout', '5']
+  const monitor = startMonitor(folder, words)
+  started.push(monitor.child)
+  await monitor.until((line) => line.up === true)
+  const event = (name: string, gravity: string): Promise<Line> =>
+    monitor.until((line) => line.event === name && line.gravity === gravity)
+  for (const [energy, gravity] of [
+    ['energy gone', 'critical'],
+    ['energy back', 'info'],
+    ['energy gone', 'critical'],
+    ['energy back', 'info'],
+  ] as const) {
+    order(energy)
+    await event('armed', gravity)
+  }
+  order('save failed')
+  await event('save', 'critical')
+  order('card off')
+  order('card on')
+  await event('restart', 'warning')
+  expect(await stop(monitor.child)).toBe(0)
+  expect(monitor.stderr()).toBe('')
+})
+
 function numbersIn(value: unknown): number[] {
   if (typeof value === 'number') return [value]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(numbersIn) : []

@@ -8,7 +8,7 @@ import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { ARMED, SAVE_FAILED } from '../../../firmware/board/hal.ts'
-import { INITIATORS, LINE_BYTES } from '../../../firmware/board/limits.ts'
+import { INITIATORS, LINE_BYTES, QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
@@ -314,6 +314,26 @@ describe('the end', () => {
     expect(card.waitUs).toBe(0)
     // Nobody asked: that is no fault.
     expect(askHealth(card, asker, { action: mad.HEALTH_END }).fault).toBe('PASS')
+    card.pass(LOOKED_US)
+    expect(card.waitUs).toBe(0)
+  })
+
+  test('of the next one in its place is the end of all', () => {
+    const card = new TestCard(1 << 18).format()
+    const first = card.connect()
+    askHealth(card, first)
+    disconnect(card, first)
+    const { now } = card
+    let next = card.connect()
+    while ((next.number - first.number) % QUEUE_PAIRS !== 0) {
+      // It is not looked in between.
+      card.now = now
+      disconnect(card, next)
+      next = card.connect()
+    }
+    askHealth(card, next)
+    askHealth(card, next)
+    askHealth(card, next, { action: mad.HEALTH_END })
     card.pass(LOOKED_US)
     expect(card.waitUs).toBe(0)
   })
