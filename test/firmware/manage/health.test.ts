@@ -338,6 +338,19 @@ describe('the end', () => {
     expect(card.waitUs).toBe(0)
   })
 
+  test.each<[string, (card: TestCard, qp: TestPeer) => void]>([
+    ['that is closed', disconnect],
+    ['that fails', (card, qp) => void card.serve(...sendFrames(qp, dataOf(5000, 1)))],
+  ])('of a queue pair %s is looked for no more', (_, end) => {
+    const card = new TestCard(1 << 18).format()
+    const asker = card.connect()
+    askHealth(card, asker)
+    end(card, asker)
+    for (let i = 0; i < 400; i++) card.idle()
+    card.pass(LOOKED_US)
+    expect(card.waitUs).toBe(0)
+  })
+
   test('one that is asked again behind the end tells again', () => {
     const one = made()
     askHealth(one.card, one.asker, { action: mad.HEALTH_END })
@@ -442,6 +455,23 @@ describe('who does not listen', () => {
     expect(new Set(heard)).toEqual(new Set(who.keys()))
     expect(behind).toHaveLength(3)
   })
+})
+
+test('who has waited for room is told before those who were told already', () => {
+  const card = new TestCard(1 << 18).format()
+  const askers = Array.from({ length: INITIATORS + 1 }, () => further(card))
+  const placeOf = ({ number }: TestPeer): number => number % QUEUE_PAIRS
+  setHealth(card, { armed: false })
+  const first = healthMessages(card.pass(LOOKED_US))
+  const last = askers.find(({ peer }) => first.every(({ to }) => to !== peer))!
+  for (const asker of askers.filter((one) => placeOf(one) < placeOf(last)).slice(0, 1)) {
+    setHealth(card, { saveFailed: true })
+    const { psn } = first.find(({ to }) => to === asker.peer)!
+    const [told] = healthMessages(card.serve(acknowledgeFrame(asker, psn)))
+    expect(told!.to).toBe(last.peer)
+    return
+  }
+  throw new Error('nobody has a place before the last one')
 })
 
 describe('who may ask', () => {
