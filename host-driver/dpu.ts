@@ -360,10 +360,10 @@ export class Dpu {
   }
 
   /**
-   * Hears how the part is, each time that it changes: the DPU tells it by itself, at once, over this
-   * connection, and where it cannot, it is looked at every `lookMs`. It goes on when the connection
-   * is made again, and ends with `end`, or with the connection, of which nothing is said. Rejects as
-   * `status` does.
+   * Hears how the part is, each time that it changes: the DPU tells it by itself, at once, over
+   * this connection, and where it cannot, it is looked at every `lookMs`. It goes on when the
+   * connection is made again, and ends with `end`, or with the connection, of which nothing is
+   * said. Rejects as `status` does.
    */
   async onHealth(
     listener: HealthListener,

@@ -58,7 +58,7 @@ export interface PartStatus {
   readonly operationsMended: number
   /** Clients of whom both lines were lost: their repetitions are refused. */
   readonly operationsLost: number
-  /** Places of the regions that take no writes now, as REGION counts them; of an older card none. */
+  /** Places, as REGION counts them, of the regions that take no writes; of an older card none. */
   readonly refusing: readonly number[]
   /** Records of which decayed copies were made whole since the start; of an older card 0. */
   readonly recordsMended: number
