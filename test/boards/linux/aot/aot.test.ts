@@ -231,7 +231,7 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
       translated('owner', '  function owner(i, psn) { return (i + 1) * 2 ** 24 - -psn }'),
       translated(
         'put',
-        '  function put(to, v) { to[0] = v >> 24; to[1] = v >> 16; to[2] = v; return to[0] + to[2] }',
+        '  function put(to, v) { to[0] = v >> 24; to[1] = v >> 16; to[2] = v; return to[2] }',
       ),
       driver(
         '  const arrays = [Uint8Array, Int16Array, Uint16Array].map((Of) => new Of(3))',

@@ -4,6 +4,7 @@ import { attacked, directed, type Mutant, simulate } from '../mutant.ts'
 
 const ACCESS = 'firmware/manage/access.ts'
 const CONTROL = 'firmware/manage/control.ts'
+const PART_STATE = 'firmware/manage/part-state.ts'
 const SESSIONS = 'firmware/session/sessions.ts'
 const PEERS = 'firmware/session/peers.ts'
 const CHANGES = 'firmware/manage/peers.ts'
@@ -27,15 +28,15 @@ const CALLS: readonly Mutant[] = [
   {
     id: 'strangers-told',
     rule: 'R1-S13: strangers are told that the card serves, and nothing more',
-    file: CONTROL,
-    find: '  if (isStranger(call)) return PASS\n',
+    file: PART_STATE,
+    find: '  if (toStranger) return\n',
     replace: '',
     killer: directed('strangers and a card with peers'),
   },
   {
     id: 'open-unsaid',
     rule: 'R1-S13: a card says whether it is open',
-    file: CONTROL,
+    file: PART_STATE,
     find: 'hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN',
     replace: 'hasPeers(state) ? mad.ACCESS_OPEN : mad.ACCESS_PEERS',
     killer: attacked('calm 5'),
