@@ -126,14 +126,19 @@ test('what a card acknowledges shows by the second, and how soon it was', async 
     readonly work: { readonly records: number; readonly bursts: number; readonly fences: number }
     readonly regions: Readonly<Record<string, { p50Us: number | null; p999Us: number | null }>>
   }
-  const busy = await monitor.until(({ rates }) => {
-    return ((rates as Busy | null | undefined)?.work.records ?? 0) > 0
+  // The card and its region are asked one behind the other: each may be seen in a look of its own.
+  let work: Busy['work'] | undefined
+  let times: Busy['regions'][string] | undefined
+  await monitor.until(({ rates }) => {
+    const busy = rates as Busy | null | undefined
+    if ((busy?.work.records ?? 0) > 0) work ??= busy!.work
+    if ((busy?.regions[1]?.p50Us ?? null) !== null) times ??= busy!.regions[1]
+    return work !== undefined && times !== undefined
   })
-  const { work, regions } = busy.rates as Busy
-  expect(work.bursts).toBeGreaterThan(0)
-  expect(work.fences).toBeGreaterThan(0)
-  expect(regions[1]!.p50Us).toBeGreaterThanOrEqual(0)
-  expect(regions[1]!.p999Us).toBeGreaterThanOrEqual(regions[1]!.p50Us!)
+  expect(work!.bursts).toBeGreaterThan(0)
+  expect(work!.fences).toBeGreaterThan(0)
+  expect(times!.p50Us).toBeGreaterThanOrEqual(0)
+  expect(times!.p999Us).toBeGreaterThanOrEqual(times!.p50Us!)
   expect(await stop(monitor.child)).toBe(0)
   const [last] = linesOf(await runIn(folder, ['monitor', card, '--count', '1', '--json']))
   expect(last).toMatchObject({ regions: [{ figures: { acknowledged: '64', bytes: '4056' } }] })
