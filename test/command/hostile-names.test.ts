@@ -180,7 +180,7 @@ describe('with the name on the command line', () => {
     ['a region that is not there', ['read', 'part', `${WORST}b`], `${SHOWN}b`],
     [
       'a name that no card gives',
-      ['emulate', 'new', '--create', '--region', `${WORST}:4:64`],
+      ['emulate', 'new', '--create', '--udp', '127.0.0.1:0', '--region', `${WORST}:4:64`],
       SHOWN,
     ],
   ] as const)('%s: the error names it in one line', async (_, args, shown) => {
