@@ -352,7 +352,7 @@ describe('bad input', () => {
         const before = hashOf(path)
         for (const [name, ...rest] of [
           ['recover'],
-          ['emulate'],
+          ['emulate', '--udp', '127.0.0.1:0'],
           ['persist', 'orders', 'file.bin'],
         ]) {
           const ended = await run([name!, path, ...rest, '--engine', 'node'])
