@@ -283,6 +283,11 @@ export const ARMED = 1
 export const VOLATILE = 4
 /** Health bit: the last save of the NVDIMM failed or was incomplete; what it holds is suspect. */
 export const SAVE_FAILED = 2
+/**
+ * Health bit: this firmware is on trial, and goes back to the one before it unless it is confirmed.
+ * It does nothing else for that than say so.
+ */
+export const ON_TRIAL = 8
 
 /** Flag of a received frame: its ICRC is the standard one (wire-format 2.1). */
 export const ICRC_GOOD = 1

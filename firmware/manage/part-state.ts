@@ -2,7 +2,7 @@
 
 import type { BoardState } from '../board/context.ts'
 import { BLANK, FAULTS, type Fault, FLUSH, MEDIA, PASS, UNREADABLE } from '../board/fault.ts'
-import { HEALTH_AT } from '../board/hal.ts'
+import { HEALTH_AT, ON_TRIAL } from '../board/hal.ts'
 import { REGIONS, RELAYS } from '../board/limits.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { writesFault } from '../engine/storage.ts'
@@ -47,7 +47,8 @@ export function writePartStatus(state: ManageContext, to: number, toStranger: bo
   const format = state.refused === PASS ? versionOf(state.superblock) : FORMAT_VERSION
   bytes.fill(0, to, to + mad.PART_BYTES)
   bytes[to + mad.PART_STATE] = partState(state)
-  bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
+  const health = state.words[HEALTH_AT >> 2]!
+  bytes[to + mad.PART_HEALTH] = toStranger ? health & ~ON_TRIAL : health
   bytes[to + mad.PART_FAULT] = partFault(state)
   bytes[to + mad.PART_ACCESS] = hasPeers(state) ? mad.ACCESS_PEERS : mad.ACCESS_OPEN
   putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)

@@ -122,6 +122,7 @@ function ofPart(part: PartStatus, allowed: readonly Allowed[]): Finding[] {
     [state === 'failedClosed', 'CRITICAL', `the part takes no writes (${fault ?? state})`],
     [!part.armed, 'CRITICAL', 'the save energy is not there: nothing can be promised'],
     [part.saveFailed, 'CRITICAL', 'the last save of the NVDIMM failed'],
+    [part.onTrial, 'WARNING', 'the firmware is on trial: it goes back unless it is confirmed'],
     [unsettled > 0, 'CRITICAL', `${unsettled} records are lost`],
     [
       isServing && !isTold,

@@ -1,6 +1,6 @@
 /** What the management answers say, in plain values: the part, its regions, its recovery report. */
 
-import { ARMED, SAVE_FAILED, VOLATILE } from '../../firmware/board/hal.ts'
+import { ARMED, ON_TRIAL, SAVE_FAILED, VOLATILE } from '../../firmware/board/hal.ts'
 import { REGION_NAME_BYTES } from '../../firmware/board/limits.ts'
 import { CASES } from '../../firmware/commit/cases.ts'
 import { LOST, REFUSED, REPAIRED, REPAIRED_COPIES } from '../../firmware/commit/recovery.ts'
@@ -27,6 +27,11 @@ export interface PartStatus {
   readonly outlivesPower: boolean
   /** The last save of the NVDIMM failed or was incomplete. */
   readonly saveFailed: boolean
+  /**
+   * The firmware that runs is on trial: it goes back to the one before it unless it is confirmed.
+   * False where the card does not say: strangers are not told, and older firmware knows nothing.
+   */
+  readonly onTrial: boolean
   /**
    * Who may come: whoever reaches the card, or its peers in sessions (`cardKey` of connect);
    * 'unknown' of an older card.
@@ -173,6 +178,7 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     durable: durableOf(health),
     outlivesPower: (health & VOLATILE) === 0,
     saveFailed: (health & SAVE_FAILED) !== 0,
+    onTrial: (health & ON_TRIAL) !== 0,
     access: ACCESSES[body[mad.PART_ACCESS]!] ?? 'unknown',
     regions: body[mad.PART_REGIONS]!,
     incarnation: u32(body, mad.PART_INCARNATION),
@@ -210,10 +216,10 @@ export function isSameHealth(one: PartStatus, other: PartStatus): boolean {
 }
 
 function healthText(part: PartStatus): string {
-  const { state, fault, armed, outlivesPower, saveFailed, incarnation, deviceId } = part
+  const { state, fault, armed, outlivesPower, saveFailed, onTrial, incarnation, deviceId } = part
   const { unsettled, superblockPages, refusing, recordsMended, mediaFailures } = part
   return JSON.stringify([
-    ...[state, fault, armed, outlivesPower, saveFailed, incarnation, deviceId],
+    ...[state, fault, armed, outlivesPower, saveFailed, onTrial, incarnation, deviceId],
     ...[unsettled, superblockPages, refusing, recordsMended, mediaFailures],
   ])
 }

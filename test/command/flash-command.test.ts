@@ -136,8 +136,14 @@ describe('perdure flash', () => {
     expect(await slots()).toEqual(['2.0.0 active', '1.0.0 confirmed'])
     const busy = await perdure(`flash one.bin ${PORT}`)
     expect(busy).toMatchObject({ code: 75, stdout: expect.stringContaining('2.0.0 is on trial') })
+    const [status, check] = [`status ${address}`, `check ${address} --allow open --allow volatile`]
+    expect((await perdure(status)).stdout).toContain('the firmware is ON TRIAL')
+    const warned = await perdure(check)
+    expect(warned).toMatchObject({ code: 1, stdout: expect.stringContaining('is on trial: it') })
     expect((await perdure(`flash confirm ${PORT}`)).stdout).toBe('confirmed 2.0.0\n')
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+    expect((await perdure(status)).stdout).not.toContain('TRIAL')
+    expect((await perdure(check)).code).toBe(0)
   })
 
   test.skipIf(noCompiler !== null)(titled('over a serial line it is the same'), async () => {

@@ -1,7 +1,7 @@
 /** That the suite runs beside whatever else a machine does, and however slow it is. */
 
-import { describe, expect, test } from 'vitest'
-import { TAKEN_PORTS, takePort } from '../support/run/taken-ports.ts'
+import { describe, expect, inject, test } from 'vitest'
+import { takePort } from '../support/run/taken-ports.ts'
 import { sourcesBelow } from '../support/source/sources.ts'
 
 const TESTS = sourcesBelow('test').filter(({ path }) => path.endsWith('.test.ts'))
@@ -14,8 +14,8 @@ function lines(what: RegExp): string[] {
 }
 
 describe('R1-E9: the suite needs no port', () => {
-  test.each([...TAKEN_PORTS])('%i, which the product takes by itself, is taken', async (port) => {
-    expect(await takePort(port)).toBeNull()
+  test('those that the product takes by itself are taken meanwhile', async () => {
+    for (const port of inject('takenPorts')) expect(await takePort(port)).toBeNull()
   })
 
   test('whoever listens asks for a port that is free', () => {

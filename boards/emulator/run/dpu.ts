@@ -91,6 +91,8 @@ export interface DpuOptions {
   readonly peers?: PeersList
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
+  /** Whether the firmware that runs goes back unless it is confirmed; asked whenever it may tell. */
+  readonly isOnTrial?: () => boolean
   /** Writes down what happens: of this card alone. */
   readonly trace?: CardTrace
   /** Told when the power was cut, by whomever. */
@@ -117,7 +119,7 @@ const DPU_KINDS: Kinds<DpuOptions> = {
   ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, peers: PEERS_LIST },
   bundle: OBJECT,
   trace: having(['attach', 'begin', 'end'], 'a CardTrace'),
-  ...{ onPowerCut: FUNCTION, onStopped: FUNCTION },
+  ...{ onPowerCut: FUNCTION, onStopped: FUNCTION, isOnTrial: FUNCTION },
 }
 
 const FACT_KINDS: Kinds<NonNullable<DpuOptions['facts']>> = {
@@ -240,7 +242,7 @@ export class EmulatedDpu {
 
   private makeMachine(packets?: Uint8Array): EmulatedMachine {
     const { nvdimm } = this
-    const { peers } = this.options
+    const { peers, isOnTrial } = this.options
     const entropy = Array.from({ length: 8 }, () => this.random.next())
     const facts: Facts = {
       board: 'emulator',
@@ -272,6 +274,7 @@ export class EmulatedDpu {
       onCut: () => this.strike(this.plan?.choice ?? {}, this.plan?.hostStays),
       ...(packets === undefined ? {} : { packets }),
       ...(peers === undefined ? {} : { peers }),
+      ...(isOnTrial === undefined ? {} : { isOnTrial }),
     })
     this.options.port?.cardStarts(this.machine.packets)
     this.busyUntilUs = 0

@@ -55,6 +55,7 @@ import {
   NO_SNOOP,
   NOT_KEPT,
   NVDIMM_SPACE,
+  ON_TRIAL,
   OP,
   RECEIVE_AT,
   RECEIVED_AT,
@@ -164,6 +165,8 @@ export interface MachineOptions {
   readonly packets?: Uint8Array
   /** Called once, at the moment of a cut that was armed. */
   readonly onCut?: () => void
+  /** Whether the firmware that runs goes back unless it is confirmed. */
+  readonly isOnTrial?: () => boolean
 }
 
 /** What a test may watch and change. */
@@ -191,6 +194,7 @@ export interface MachineStatistics {
 const MACHINE_KINDS: Kinds<MachineOptions> = {
   ...{ facts: OBJECT, nvdimm: NVDIMM, host: orNull(HOST_MEMORY), ram: orNull(RAM) },
   ...{ transmit: FUNCTION, packets: BYTES, onCut: FUNCTION, peers: PEERS_LIST },
+  isOnTrial: FUNCTION,
 }
 
 const WATCH_KINDS: Kinds<Watch> = {
@@ -785,7 +789,8 @@ export class EmulatedMachine implements Machine {
 
   /** Writes the health bits, as a board may at any time. */
   tellHealth(): void {
-    this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
+    const trial = this.options.isOnTrial?.() === true ? ON_TRIAL : 0
+    this.halves[HEALTH_AT >> 2] = this.nvdimm.health() | trial
   }
 
   /** Says when the last call of the firmware was over, as a board may. */

@@ -27,6 +27,7 @@ export function partFacts(part: PartStatus): [string, string | number][] {
     ...(part.armed ? ['armed'] : ['NOT ARMED: nothing can be promised']),
     ...(part.outlivesPower ? [] : ['the memory does NOT outlive the power']),
     ...(part.saveFailed ? ['the last save FAILED'] : []),
+    ...(part.onTrial ? ['the firmware is ON TRIAL'] : []),
   ]
   const always: [string, string | number][] = [
     ['state', part.fault === null ? part.state : `${part.state} (${part.fault})`],

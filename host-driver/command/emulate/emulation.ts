@@ -185,6 +185,7 @@ export class Emulation {
       transmit: (frame) => this.link.send('b', frame),
       onPowerCut: (report) => this.switchboard.wasCut(report),
       onStopped: (error) => this.stoppedBy(error),
+      isOnTrial: () => this.flash?.onTrial === true,
     })
     this.faults = new Faults(this.card, nvdimm, () => this.connected((dpu) => dpu.regions()))
     this.switchboard = this.openSwitchboard()

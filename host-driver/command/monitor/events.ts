@@ -52,6 +52,7 @@ function ofSample(before: Look | null, last: Sample | null, now: Sample): Found[
     ...ofMedium(isOne ? last : null, now),
     ...ofRegions(last?.regions ?? [], now.regions ?? []),
     ...ofFirmware(last?.firmware ?? null, now.firmware),
+    ...(now.firmware === null && !last?.firmware ? ofTrial(last?.part ?? null, now.part) : []),
   ]
 }
 
@@ -81,9 +82,9 @@ function ofStart(last: Sample | null, { part, recovery }: Sample): Found[] {
 /** A card that is well, to compare with at the first look. */
 const WELL: Pick<
   PartStatus,
-  'state' | 'fault' | 'armed' | 'saveFailed' | 'unsettled' | 'superblockPages'
+  'state' | 'fault' | 'armed' | 'saveFailed' | 'onTrial' | 'unsettled' | 'superblockPages'
 > = {
-  ...{ state: 'serving', fault: null, armed: true, saveFailed: false },
+  ...{ state: 'serving', fault: null, armed: true, saveFailed: false, onTrial: false },
   ...{ unsettled: 0, superblockPages: 2 },
 }
 
@@ -179,4 +180,13 @@ function ofFirmware(last: FirmwareSample | null, now: FirmwareSample | null): Fo
   if (last.sha256 === now.sha256) return []
   const why = now.reason === '' ? '' : `: ${now.reason}`
   return [['firmware', 'warning', `firmware ${name} runs instead of ${last.version}${why}`]]
+}
+
+/** Where no port of SMP is named, the part alone tells of a trial. */
+function ofTrial(last: PartStatus | null, now: PartStatus): Found[] {
+  const was = last ?? WELL
+  if (was.onTrial === now.onTrial) return []
+  if (!now.onTrial) return [['firmware', 'info', 'the firmware that runs is on trial no more']]
+  const words = 'the firmware is on trial: it goes back unless it is confirmed'
+  return [['firmware', 'warning', words]]
 }

@@ -167,8 +167,9 @@ export const FAMILIES: readonly Family[] = [
   {
     ...{ name: 'perdure_firmware_on_trial', type: 'gauge' },
     help: 'Whether firmware is on trial, and goes back unless it is confirmed: 1, or 0.',
-    points: ({ firmware }) => {
-      return firmware === null ? [] : [{ labels: {}, value: firmware.onTrial ? 1 : 0 }]
+    points: ({ firmware, part, isWhole }) => {
+      const onTrial = firmware?.onTrial ?? (isWhole ? part.onTrial : null)
+      return onTrial === null ? [] : [{ labels: {}, value: onTrial ? 1 : 0 }]
     },
   },
   {

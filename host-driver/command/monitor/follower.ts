@@ -16,7 +16,7 @@ import { messageOf } from '../base/system-errors.ts'
 import { aim } from '../base/target.ts'
 import { eventsOf } from './events.ts'
 import { askFirmware, type FirmwareSample } from './firmware.ts'
-import { Hearing } from './hearing.ts'
+import { HealthWatch } from './health-watch.ts'
 import type { HealthEvent, Look } from './look.ts'
 import { ratesOf } from './rates.ts'
 import { type Sample, Sampler } from './sample.ts'
@@ -43,7 +43,7 @@ export class Follower {
   /** The last sample, whatever came after it. */
   private last: Sample | null = null
   private isClosed = false
-  private readonly hearing: Hearing | null
+  private readonly healthWatch: HealthWatch | null
   /** The card has told something since the last look. */
   private isNews = false
   private wake: () => void = () => {}
@@ -56,7 +56,7 @@ export class Follower {
     this.target = target
     this.timeoutMs = timeoutMs
     this.smp = smp
-    this.hearing = isTold ? new Hearing(target, timeoutMs, () => this.told()) : null
+    this.healthWatch = isTold ? new HealthWatch(target, timeoutMs, () => this.told()) : null
   }
 
   /** Waits so long, or until the card has told something, or the signal fires. */
@@ -104,7 +104,7 @@ export class Follower {
       this.opened ??= await this.open()
       this.isNews = false
       const sample = await this.opened.sampler.sample()
-      if (!this.isClosed) this.hearing?.begin()
+      if (!this.isClosed) this.healthWatch?.begin()
       const rates = before?.up ? ratesOf(before.sample, sample) : null
       return { target, atMs: sample.atMs, up: true, sample, rates }
     } catch (error) {
@@ -131,7 +131,7 @@ export class Follower {
   }
 
   private shut(): void {
-    this.hearing?.end()
+    this.healthWatch?.end()
     if (this.opened !== null) end(this.opened)
     this.opened = null
   }

@@ -28,10 +28,11 @@ function timeText(atMs: number): string {
 
 /** What is wrong with a part, or that nothing is. */
 function healthText({ part, isWhole }: Sample): string {
-  const { armed, saveFailed, outlivesPower, superblockPages } = part
+  const { armed, saveFailed, onTrial, outlivesPower, superblockPages } = part
   const words = [
     ...(armed ? ['armed'] : ['NOT ARMED']),
     ...(saveFailed ? ['save FAILED'] : []),
+    ...(onTrial ? ['firmware on trial'] : []),
     ...(isWhole && serves(part) && superblockPages < 2
       ? [`superblock ${superblockPages} of 2`]
       : []),

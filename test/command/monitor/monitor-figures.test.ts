@@ -227,6 +227,19 @@ describe('events', () => {
     expect(told([looks[1]!])).toEqual([trial])
   })
 
+  test('without a port of SMP the part tells of a trial, and with one it says nothing twice', () => {
+    const of = (onTrial: boolean, more: Partial<Sample> = {}): Look => {
+      return lookAt(sampleOf({ part: { onTrial }, ...more }))
+    }
+    const [trial, over] = [['firmware warning'], ['firmware info']]
+    expect(told([well, of(true), of(true), well])).toEqual([[], trial, [], over])
+    expect(told([of(true)])).toEqual([trial])
+    const firmware = firmwareOf({ sha256: 'cd', onTrial: true })
+    // A port that is silent for a look has told already.
+    const looks = [lookAt(sampleOf({ firmware: firmwareOf() })), of(true, { firmware }), of(true)]
+    expect(told(looks)).toEqual([[], trial, []])
+  })
+
   test('another part at the same address is no restart', () => {
     const other = lookAt(sampleOf({ part: { deviceId: '11'.repeat(16) } }))
     expect(told([well, other])).toEqual([[], ['part warning']])

@@ -21,7 +21,6 @@ import {
   type Ring,
   ringBytes,
   START,
-  STORE,
   store,
 } from '../../support/command/ring.ts'
 
@@ -181,8 +180,4 @@ describe('what is refused', () => {
     }
     expect(refused).toBeGreaterThan(50)
   })
-})
-
-test('a store of the kind STORE is what its maker here says', () => {
-  expect(store(0, 'a', 'b').readUInt32LE(4)).toBe(STORE)
 })

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { ARMED, SAVE_FAILED } from '../../../firmware/board/hal.ts'
+import { ARMED, ON_TRIAL, SAVE_FAILED } from '../../../firmware/board/hal.ts'
 import { INITIATORS, LINE_BYTES, QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -73,6 +73,13 @@ function setHealth(card: TestCard, health: { armed?: boolean; saveFailed?: boole
   card.machine.tellHealth()
 }
 
+/** Likewise whether the firmware is on trial. */
+function setTrial(card: TestCard, isOnTrial: boolean): void {
+  const bits = isOnTrial ? ARMED | ON_TRIAL : ARMED
+  Object.assign(card.nvdimm, { health: () => bits })
+  card.machine.tellHealth()
+}
+
 /** What the card has told meanwhile, acknowledged at once. */
 function hear({ card, asker }: Pick<Made, 'card' | 'asker'>, us = LOOKED_US): HealthMessage[] {
   const heard: HealthMessage[] = []
@@ -129,6 +136,17 @@ const CHANGES: readonly Change[] = [
     told: { bits: ARMED | SAVE_FAILED },
     back: ({ card }) => {
       setHealth(card, { saveFailed: false })
+    },
+    toldBack: WELL,
+  },
+  {
+    what: 'firmware that is on trial',
+    make: ({ card }) => {
+      setTrial(card, true)
+    },
+    told: { ...WELL, bits: ARMED | ON_TRIAL, refusing: 0 },
+    back: ({ card }) => {
+      setTrial(card, false)
     },
     toldBack: WELL,
   },
@@ -508,6 +526,16 @@ describe('who may ask', () => {
     }
     const blank = new TestCard(new Nvdimm({ bytes: 1 << 18 }))
     expect(askHealth(blank, asker).fault).toBe('NOT_SERVING')
+  })
+
+  test('firmware on trial is told to peers, and takes records; strangers hear nothing of it', () => {
+    const { card, admin } = guests()
+    setTrial(card, true)
+    const asked = [mad.METHOD_GET, mad.ATTRIBUTE_STATUS] as const
+    const inTheClear = admin.inTheClear(...asked)!
+    expect(admin.manage(...asked).body[mad.PART_HEALTH]).toBe(ARMED | ON_TRIAL)
+    expect(inTheClear.fault).toBe('PASS')
+    expect(inTheClear.body[mad.PART_HEALTH]).toBe(ARMED)
   })
 
   test('of a card with peers each of them for his own, and no stranger', () => {

@@ -16,7 +16,10 @@ interface Started extends Spawn {
   readonly pid: number
   /** Of the files of memory that it inherits, or that it is. */
   readonly files: readonly Uint8Array[]
+  /** Those that are to end it. */
   readonly signals: string[]
+  /** How often it was told that it is confirmed. */
+  confirmed: number
 }
 
 const KEYS: Readonly<Record<string, string>> = {
@@ -128,11 +131,13 @@ class BootHost implements Host {
     const descriptors = [...what.inherits, ...(own === null ? [] : [Number(own[1])])]
     const files = descriptors.flatMap((descriptor) => this.files.get(descriptor) ?? [])
     const pid = 100 + this.started.length
-    this.started.push({ ...what, pid, files, signals: [] })
+    this.started.push({ ...what, pid, files, signals: [], confirmed: 0 })
     return pid
   }
   kill(pid: number, signal: string): void {
-    this.started.find((one) => one.pid === pid)!.signals.push(signal)
+    const started = this.started.find((one) => one.pid === pid)!
+    if (signal === 'URG') started.confirmed += 1
+    else started.signals.push(signal)
   }
   ask(): string | null {
     return this.console

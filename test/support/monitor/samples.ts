@@ -11,7 +11,7 @@ import type { QueuesStatus } from '../../../host-driver/control/queues.ts'
 
 const PART: PartStatus = {
   ...{ state: 'serving', fault: null, armed: true, durable: 'power', outlivesPower: true },
-  ...{ saveFailed: false, access: 'peers', regions: 1, incarnation: 1 },
+  ...{ saveFailed: false, onTrial: false, access: 'peers', regions: 1, incarnation: 1 },
   ...{ deviceId: '00'.repeat(16), nvdimmBytes: 1 << 20, pathMtu: 4096, formatVersion: 4 },
   ...{ reportEntries: 0, unsettled: 0, linesRead: 0, lanesActive: 0, recordsScanned: 0 },
   ...{ recordsRepaired: 0, operationsRecovered: 0, superblockPages: 2, superblockMended: 0 },

@@ -6,10 +6,18 @@
 
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
+import type { TestProject } from 'vitest/node'
 import { SMP_PORT } from '../../../boards/flash/smp-packet.ts'
 import { ROCE_PORT } from '../../../firmware/wire/udp.ts'
 
-export const TAKEN_PORTS: readonly number[] = [ROCE_PORT, SMP_PORT]
+const PORTS: readonly number[] = [ROCE_PORT, SMP_PORT]
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Those of the ports that this run holds; the others somebody else had already. */
+    takenPorts: readonly number[]
+  }
+}
 
 /** The port of every address of this machine; null where somebody has it already. */
 export async function takePort(port: number): Promise<Socket | null> {
@@ -24,8 +32,12 @@ export async function takePort(port: number): Promise<Socket | null> {
   }
 }
 
-export default async function setup(): Promise<() => void> {
-  const sockets = await Promise.all(TAKEN_PORTS.map(takePort))
+export default async function setup(project: TestProject): Promise<() => void> {
+  const sockets = await Promise.all(PORTS.map(takePort))
+  project.provide(
+    'takenPorts',
+    PORTS.filter((_, i) => sockets[i] !== null),
+  )
   return () => {
     for (const socket of sockets) socket?.close()
   }

@@ -36,6 +36,8 @@ interface ChildOptions {
   readonly settings: Settings
   /** What it runs; null: what came with the package. */
   readonly image: Uint8Array | null
+  /** Whether that goes back unless it is confirmed. */
+  readonly onTrial: boolean
   readonly trusted: readonly KeyObject[]
   /** Who has that lives: the next supervisor waits for it. */
   readonly lock: number
@@ -61,7 +63,8 @@ export class Child {
   private readonly host: Host
 
   /** Starts it. Throws what the system says. */
-  constructor(host: Host, { settings, image, trusted, lock, notifyPath }: ChildOptions) {
+  constructor(host: Host, options: ChildOptions) {
+    const { settings, image, onTrial, trusted, lock, notifyPath } = options
     this.host = host
     this.image = image === null ? null : openImage(image)
     this.startedMs = host.nowMs()
@@ -69,6 +72,7 @@ export class Child {
     const env = [
       ...[PATH, `NOTIFY_SOCKET=${notifyPath}`],
       `WATCHDOG_USEC=${settings.silence * 1_000_000}`,
+      ...(onTrial ? ['PERDURE_ON_TRIAL=1'] : []),
     ]
     const args = ['perdured', '--config', settings.configuration]
     this.pid =
@@ -105,6 +109,11 @@ export class Child {
     } finally {
       for (const descriptor of made) host.close(descriptor)
     }
+  }
+
+  /** It is on trial no more: it tells its clients (src/service/service.h). */
+  confirm(): void {
+    this.host.kill(this.pid, 'URG')
   }
 
   /** Takes what it says; whether it has become ready by that. */

@@ -167,7 +167,7 @@ export class Supervisor implements SmpCard, Script {
     if (wasOnTrial) this.host.log('warning', `reverted: ${this.slots.reason}`)
     const { settings, trusted, lock, notifyPath } = this
     try {
-      this.child = new Child(this.host, { settings, image, trusted, lock, notifyPath })
+      this.child = new Child(this.host, { settings, image, onTrial, trusted, lock, notifyPath })
     } catch (error) {
       this.failed((error as Error).message)
       return
@@ -210,6 +210,7 @@ export class Supervisor implements SmpCard, Script {
   private confirmed(): void {
     this.trialEndsMs = Number.POSITIVE_INFINITY
     this.host.log('info', `confirmed ${this.version()}`)
+    this.child?.confirm()
     if (this.state === 'serving') this.settled(this.child!.report!)
   }
 

@@ -325,10 +325,8 @@ static int atomic(struct machine *machine, const struct command *command) {
   if (to.space == HOST) machine->host.written = true;
   if (to.space == PART && (expected == NULL || original == wanted)) {
     machine->counters.bytes_stored += ATOMIC_BYTES;
-    if (machine->trace.head != NULL) {
-      trace_storing(&machine->trace, to.offset, (const uint8_t *)&original, ATOMIC_BYTES);
-      trace_stored(&machine->trace, to.at);
-    }
+    trace_storing(&machine->trace, to.offset, (const uint8_t *)&original, ATOMIC_BYTES);
+    trace_stored(&machine->trace, to.at);
     clean(machine, to.offset, ATOMIC_BYTES);
   }
   uint64_t big = htobe64(original);
@@ -533,7 +531,8 @@ uint32_t machine_run(struct machine *machine, double count) {
 void machine_tell_health(struct machine *machine) {
   const struct memory *memory = machine->memory;
   int32_t health = (memory->armed ? HAL_ARMED : 0) | (memory->save_failed ? HAL_SAVE_FAILED : 0) |
-                   (memory->forgets_because != NULL ? HAL_VOLATILE : 0);
+                   (memory->forgets_because != NULL ? HAL_VOLATILE : 0) |
+                   (machine->on_trial ? HAL_ON_TRIAL : 0);
   memcpy(machine->packets + HAL_HEALTH_AT, &health, sizeof health);
 }
 

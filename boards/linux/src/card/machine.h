@@ -47,6 +47,7 @@ struct machine {
   /* The machine's own: where the list stands, which survives the jump out of a fault. */
   uint32_t at, until;
   struct command command;
+  bool on_trial; /* the firmware goes back unless it is confirmed */
   bool peeking, blind; /* the trace reads what is there before a store; it must not */
   uint8_t frame[HAL_FRAME_BYTES_MAX] __attribute__((aligned(64)));
 };

@@ -50,14 +50,15 @@ uint64_t service_now_us(void) {
 }
 
 int service_signals(void) {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  sigprocmask(SIG_BLOCK, &ends, NULL);
+  sigset_t taken;
+  sigemptyset(&taken);
+  sigaddset(&taken, SIGTERM);
+  sigaddset(&taken, SIGINT);
+  sigaddset(&taken, SERVICE_CONFIRMED);
+  sigprocmask(SIG_BLOCK, &taken, NULL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
-  return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+  return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static uint64_t sooner(uint64_t one, uint64_t other) {
@@ -106,7 +107,12 @@ static bool idle(struct service *service, uint64_t now_us) {
 
 static void take_signal(struct service *service) {
   struct signalfd_siginfo signal;
-  if (read(service->signals, &signal, sizeof signal) == sizeof signal) service->stopping = true;
+  if (read(service->signals, &signal, sizeof signal) != sizeof signal) return;
+  if (signal.ssi_signo == SERVICE_CONFIRMED) {
+    service->machine->on_trial = false;
+  } else {
+    service->stopping = true;
+  }
 }
 
 /*

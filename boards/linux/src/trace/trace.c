@@ -134,6 +134,7 @@ void trace_sent(struct trace *trace, const uint8_t *frame, uint32_t length) {
 }
 
 void trace_storing(struct trace *trace, uint64_t at, const uint8_t *before, uint32_t length) {
+  if (trace->head == NULL) return;
   struct body body = {at, length, 0};
   uint64_t bytes = sizeof(struct entry) + sizeof body + 2 * padded(length);
   uint8_t *to = begin(trace, STORE, bytes);

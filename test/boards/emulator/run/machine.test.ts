@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { pending } from '../../../../boards/emulator/medium/power-cut.ts'
-import { EmulatedMachine } from '../../../../boards/emulator/run/machine.ts'
+import { EmulatedMachine, type MachineOptions } from '../../../../boards/emulator/run/machine.ts'
 import { checkCode } from '../../../../boards/software/check-code.ts'
 import { icrcGood } from '../../../../boards/software/icrc.ts'
 import {
@@ -31,6 +31,7 @@ import {
   NO_POWER,
   NOT_ARMED,
   NVDIMM_SPACE,
+  ON_TRIAL,
   OP,
   PRIVATE_AT,
   RECEIVE_AT,
@@ -90,7 +91,7 @@ interface Card {
   cuts: number
 }
 
-function card(): Card {
+function card(more: Partial<MachineOptions> = {}): Card {
   const nvdimm = new Nvdimm({ bytes: PART_BYTES })
   const sent: Uint8Array[] = []
   const made = { nvdimm, sent, cuts: 0 }
@@ -101,6 +102,7 @@ function card(): Card {
     onCut: () => {
       card.cuts++
     },
+    ...more,
   })
   const words = new Float64Array(machine.memory, COMMANDS_AT)
   const card: Card = Object.assign(made, { machine, packets: machine.packets, words })
@@ -473,6 +475,16 @@ test('the health of the part stands in packet memory before a burst and in every
   c.nvdimm.failSave()
   c.machine.run(0)
   expect(health[0]).toBe(ARMED | SAVE_FAILED)
+})
+
+test('and there stands whether the firmware is on trial, each time as it is then', () => {
+  let isOnTrial = true
+  const { machine } = card({ isOnTrial: () => isOnTrial })
+  const health = new Int32Array(machine.memory, HEALTH_AT, 1)
+  expect(health[0]).toBe(ARMED | ON_TRIAL)
+  isOnTrial = false
+  machine.run(0)
+  expect(health[0]).toBe(ARMED)
 })
 
 // Receiving

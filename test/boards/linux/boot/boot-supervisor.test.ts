@@ -106,11 +106,16 @@ describe('the supervisor', () => {
       ...['--firmware', '/proc/self/fd/3', '--signature', '/proc/self/fd/4'],
     ])
     expect(rig.host.openFiles).toBe(0)
+    expect(rig.host.started.map(({ env }) => env.includes('PERDURE_ON_TRIAL=1'))).toEqual([
+      ...[false, true],
+    ])
     expect(about(rig)).toMatchObject({ trial: true, tested: false, left: 600, state: 'starting' })
     rig.ready()
     expect(about(rig)).toMatchObject({ trial: true, tested: true, state: 'serving' })
+    expect(rig.last.confirmed).toBe(0)
     rig.boot.slots.confirm()
     rig.pass(100_000)
+    expect(rig.last.confirmed).toBe(1)
     expect(about(rig)).toMatchObject({ trial: false, left: 0, reason: '', state: 'serving' })
   })
 

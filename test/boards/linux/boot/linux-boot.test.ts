@@ -17,7 +17,7 @@ import { openLine } from '../../../../host-driver/command/base/line.ts'
 import { type About, FlashTarget } from '../../../../host-driver/flash/card.ts'
 import { SmpClient, SmpRefusal } from '../../../../host-driver/flash/smp-client.ts'
 import { linePort, udpPort } from '../../../../host-driver/flash/smp-port.ts'
-import { connect } from '../../../../host-driver/index.ts'
+import { connect, type HealthNotice } from '../../../../host-driver/index.ts'
 import {
   flash,
   isGone,
@@ -104,9 +104,16 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
       const about = await tryImage(target, one.imageOf(next, version(2)), ({ tested }) => tested)
       expect(about).toMatchObject({ board: expect.stringMatching(/^linux-/), reason: '' })
       expect(about.left).toBeGreaterThan(500)
+      await using card = await connect(address, PATIENT)
+      const changed = new Promise<HealthNotice>((resolve) => {
+        void card.onHealth(resolve, { lookMs: 3_600_000 })
+      })
+      const { part, isTold } = await card.onHealth(() => {}, { lookMs: 3_600_000 })
+      expect([part.onTrial, isTold]).toEqual([true, true])
       expect(await target.confirm()).toMatchObject([
         { slot: 0, version: '2.0.0', active: true, confirmed: true },
       ])
+      expect(await changed).toMatchObject({ type: 'changed', part: { onTrial: false } })
     })
     expect(one.story).toContain(`bundle=${sha256(Buffer.from(next))}`)
     for (const where of one.story.matchAll(/smp:udp:(\S+)/g)) expect(where[1]).toMatch(/:\d+$/)

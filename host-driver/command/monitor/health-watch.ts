@@ -12,7 +12,7 @@
 import { connect } from '../../connect.ts'
 import type { Dpu } from '../../dpu.ts'
 
-export class Hearing {
+export class HealthWatch {
   private readonly target: string
   private readonly timeoutMs: number
   private readonly wake: () => void
