@@ -32,6 +32,9 @@ export interface BenchPrograms {
 
 const SOURCES = join(DIST, '../boards/linux/bench')
 
+/** The function that unconfined.c takes the place of. */
+const CONFINE = 'syscalls_confine'
+
 /** Functions that stages.c puts a clock around. */
 const STAGES: readonly string[] = [
   ...['recvmmsg', 'sendmmsg', 'icrc_flags', 'icrc_fill', 'engine_serve', 'engine_idle'],
@@ -77,16 +80,16 @@ export function compileBench(options: RuntimeOptions): BenchPrograms {
     )
     return program
   }
-  const all = [...parts.engine, ...parts.own.values()]
+  const all = [ofSource('unconfined'), ...parts.engine, ...parts.own.values()]
   return {
     perdured,
-    timed: link('stages', [ofSource('stages'), ...all], STAGES),
+    timed: link('stages', [ofSource('stages'), ...all], [CONFINE, ...STAGES]),
     duty: link('duty', [ofSource('duty'), ...common]),
     echo: link('echo', [ofSource('echo')]),
     load: link('load', [ofSource('load'), ...common]),
     flood: link('flood', [ofSource('flood')]),
     inside: {
-      perdured: link('perdured-inside', [ofSource('inside'), ...all], INSIDE),
+      perdured: link('perdured-inside', [ofSource('inside'), ...all], [CONFINE, ...INSIDE]),
       duty: link('duty-inside', [ofSource('inside'), ofSource('duty'), ...common], INSIDE),
     },
     signed: signBundle(),

@@ -64,7 +64,7 @@ export async function benchGuards(
   const build = buildOf(programs.inside.perdured, programs.signed.trust)
   const rows: GuardRow[] = []
   for (const [bytes, burst] of CASES) {
-    if (process.stderr.isTTY) say(`guards, ${bytes} bytes, burst ${burst} …`)
+    say(`guards, ${bytes} bytes, burst ${burst} …`)
     const inside = await Inside.perdured(build, join(folder, 'guards'), bytes)
     try {
       const rounds = await measure(inside, burst, seconds)

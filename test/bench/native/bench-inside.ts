@@ -109,7 +109,7 @@ export async function benchInside(
   const other = against === null ? null : buildIn(against, programs)
   const rows: InsideRow[] = []
   for (const one of CASES) {
-    if (process.stderr.isTTY) say(`inside, ${one.bytes} bytes, burst ${one.burst} …`)
+    say(`inside, ${one.bytes} bytes, burst ${one.burst} …`)
     rows.push(await measure(programs, folder, one, seconds, other))
   }
   return rows

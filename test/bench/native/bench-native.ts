@@ -301,7 +301,7 @@ async function bench(
   const rows: Measured[] = []
   const stages: Stages[] = []
   for (const one of CASES) {
-    if (process.stderr.isTTY) say(`${one.bytes} bytes, burst ${one.burst} …`)
+    say(`${one.bytes} bytes, burst ${one.burst} …`)
     rows.push(await measure(programs, folder, one, seconds))
     stages.push(await stagesOf(programs, folder, one))
   }

@@ -146,7 +146,7 @@ export async function benchRings(
 ): Promise<RingRow[]> {
   const rounds: Rings[][] = []
   for (let i = 0; i < ROUNDS; i++) {
-    if (process.stderr.isTTY) say(`doorbells, round ${i + 1} of ${ROUNDS} …`)
+    say(`doorbells, round ${i + 1} of ${ROUNDS} …`)
     rounds.push(await round(programs, join(folder, `rings-${i}`)))
   }
   return FORMS.map((form, i) => {

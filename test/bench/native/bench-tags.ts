@@ -175,7 +175,7 @@ export async function benchTags(
   const place = join(folder, 'tags')
   mkdirSync(place, { recursive: true })
   const on = async <Row>(bytes: number, what: string, run: (rig: TaggedRig) => Promise<Row>) => {
-    if (process.stderr.isTTY) say(`tags, ${bytes} bytes, ${what} …`)
+    say(`tags, ${bytes} bytes, ${what} …`)
     const rig = await TaggedRig.start(programs, build, place, bytes)
     try {
       return await run(rig)

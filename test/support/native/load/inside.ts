@@ -67,7 +67,7 @@ export class Inside {
     })
     const answered = once(this.socket, 'message') as Promise<[Buffer]>
     this.socket.send(Buffer.concat([order, frame]), this.running.port, '127.0.0.1')
-    const [answer] = await answered
+    const [answer] = await Promise.race([answered, this.running.ended])
     const result = JSON.parse(answer.subarray(ORDER_HEADER.length).toString()) as InsideResult
     if (result.acked !== count) {
       throw new Trouble(

@@ -88,12 +88,15 @@ export async function runLoad(
 export class Running {
   readonly child: ChildProcess
   readonly port: number
+  /** Rejects with what it said when it has ended, however; who waits for it races with this. */
+  readonly ended: Promise<never>
   private readonly callers: Caller[] = []
   private readonly others: ChildProcess[] = []
 
-  constructor(child: ChildProcess, port: number) {
+  constructor(child: ChildProcess, port: number, ended: Promise<never>) {
     this.child = child
     this.port = port
+    this.ended = ended
   }
 
   /** CPU time so far, ns: what the kernel counts for its only thread. */
@@ -131,12 +134,12 @@ async function start(program: string, args: readonly string[], env = {}): Promis
   })
   const lines = createInterface(child.stdout)
   const first = once(lines, 'line') as Promise<[string]>
-  const ended = once(child, 'close').then(() => {
-    throw new Trouble(`${program} ended: ${said}`)
+  const ended = once(child, 'close').then(([code, signal]): never => {
+    throw new Trouble(`${program} ended (${signal ?? code}): ${said}`)
   })
   ended.catch(() => {})
   const [line] = await Promise.race([first, ended])
-  return new Running(child, Number(line.split(':').at(-1)))
+  return new Running(child, Number(line.split(':').at(-1)), ended)
 }
 
 /** What perdured's console says. */
