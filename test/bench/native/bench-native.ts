@@ -64,7 +64,7 @@ const CASES: readonly { bytes: number; burst: number; window: number; floor: num
   { bytes: 64, burst: 1, window: 1, floor: 1.25 },
   { bytes: 4096, burst: 1, window: 1, floor: 1.25 },
   { bytes: 64, burst: 32, window: 64, floor: 0.5 },
-  { bytes: 4096, burst: 32, window: 64, floor: 0.8 },
+  { bytes: 4096, burst: 32, window: 64, floor: 0.7 },
 ]
 
 interface Row {
