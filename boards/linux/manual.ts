@@ -45,6 +45,7 @@ const BOOT_OPTIONS = [
 const ENVIRONMENT = [
   ['NOTIFY_SOCKET', 'where a service manager hears that it serves: sd_notify(3)'],
   ['WATCHDOG_USEC, WATCHDOG_PID', 'how often, and which process, the manager watches'],
+  ['PERDURE_ON_TRIAL', '1 from perdure-boot(8): clients are told of a trial, until SIGURG ends it'],
 ] as const
 
 const DESCRIPTION: readonly Block[] = [

@@ -91,7 +91,7 @@ export interface DpuOptions {
   readonly peers?: PeersList
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
-  /** Whether the firmware that runs goes back unless it is confirmed; asked whenever it may tell. */
+  /** Whether the firmware that runs goes back unless it is confirmed; asked again and again. */
   readonly isOnTrial?: () => boolean
   /** Writes down what happens: of this card alone. */
   readonly trace?: CardTrace

@@ -230,7 +230,7 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
   parts->has_memory = true;
   tell_memory(&parts->memory);
   machine->memory = &parts->memory;
-  const char *on_trial = getenv(SERVICE_ON_TRIAL);
+  const char *on_trial = getenv("PERDURE_ON_TRIAL");
   machine->on_trial = on_trial != NULL && strcmp(on_trial, "1") == 0;
   if (config->trace[0] != '\0' && !open_trace(config, &parts->memory, &machine->trace, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the trace cannot be had", &fault);

@@ -227,7 +227,7 @@ describe('events', () => {
     expect(told([looks[1]!])).toEqual([trial])
   })
 
-  test('without a port of SMP the part tells of a trial, and with one it says nothing twice', () => {
+  test('without a port of SMP the part tells of a trial; with one, nothing is said twice', () => {
     const of = (onTrial: boolean, more: Partial<Sample> = {}): Look => {
       return lookAt(sampleOf({ part: { onTrial }, ...more }))
     }

@@ -528,7 +528,7 @@ describe('who may ask', () => {
     expect(askHealth(blank, asker).fault).toBe('NOT_SERVING')
   })
 
-  test('firmware on trial is told to peers, and takes records; strangers hear nothing of it', () => {
+  test('that firmware is on trial is told to peers, and to no stranger', () => {
     const { card, admin } = guests()
     setTrial(card, true)
     const asked = [mad.METHOD_GET, mad.ATTRIBUTE_STATUS] as const

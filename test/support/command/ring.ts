@@ -2,7 +2,7 @@
 
 export const START = 1
 export const CALL = 2
-export const STORE = 5
+const STORE = 5
 export const CLEAN = 6
 export const FENCED = 7
 const PAD = 0

@@ -50,9 +50,7 @@ struct service {
 /* Microseconds of the clock that the firmware lives by. */
 uint64_t service_now_us(void);
 
-/* perdure-boot starts firmware that is on trial with this variable as 1. */
-#define SERVICE_ON_TRIAL "PERDURE_ON_TRIAL"
-/* And confirms it by this signal: whoever does not know it ignores it. */
+/* By this perdure-boot says that what was on trial is confirmed. Who does not know it ignores it. */
 #define SERVICE_CONFIRMED SIGURG
 
 /* Makes the descriptor of SERVICE_CONFIRMED, and of what ends the service, SIGTERM and SIGINT. */
