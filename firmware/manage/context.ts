@@ -76,14 +76,13 @@ interface HealthWatch {
 interface HealthWatches {
   /** By the place of the queue pair. */
   readonly watches: readonly HealthWatch[]
-  /** Those that are not free. */
+  /** Places of those that are not free, in the order in which they are looked at: `asked` of them. */
+  readonly active: Int32Array
   asked: number
   /** What each was told last: HEALTH_WORDS words, by the place. */
   readonly told: Int32Array
   /** When it is looked the next time, µs. */
   dueUs: number
-  /** Whose turn is first: there was no room for his message. */
-  turn: number
 }
 
 /** Words of STATUS that are health. */
@@ -94,8 +93,9 @@ export function createHealthWatches(): HealthWatches {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     watches.push({ qp: null, markHigh: 0, markLow: 0, number: 0, underWay: false })
   }
+  const active = new Int32Array(QUEUE_PAIRS)
   const told = new Int32Array(QUEUE_PAIRS * HEALTH_WORDS)
-  return { watches, asked: 0, told, dueUs: 0, turn: 0 }
+  return { watches, active, asked: 0, told, dueUs: 0 }
 }
 
 export interface ManageState {

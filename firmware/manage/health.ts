@@ -62,7 +62,7 @@ export function watchHealth(call: Call): Fault {
   if (qp === null || !isAskers(call, qp)) return QUEUE_UNKNOWN
   const watch = healthWatches.watches[qp.index]!
   if (watch.qp !== qp) {
-    if (watch.qp === null) healthWatches.asked += 1
+    if (watch.qp === null) healthWatches.active[healthWatches.asked++] = qp.index
     watch.qp = qp
     watch.number = 0
   }
@@ -88,9 +88,12 @@ function isAskers(call: Call, qp: QueuePair): boolean {
   return session !== null || isFromPeer(state, qp, packet)
 }
 
+/** The last of those who ask is looked at in its stead. */
 function stopTelling({ healthWatches }: ManageState, index: number): void {
-  healthWatches.watches[index]!.qp = null
+  const { active, watches } = healthWatches
+  watches[index]!.qp = null
   healthWatches.asked -= 1
+  active[active.indexOf(index)] = active[healthWatches.asked]!
 }
 
 /** Looks, and tells who does not know. Returns the µs until it is wanted again, or 0. */
@@ -99,23 +102,39 @@ export function serveHealth(state: ManageContext, now: number): number {
   if (now >= healthWatches.dueUs) {
     healthWatches.dueUs = now + LOOK_US
     writePartStatus(state, NOW_AT, false)
-    const { turn } = healthWatches
-    for (let i = 0; i < QUEUE_PAIRS; i++) serveWatch(state, (turn + i) % QUEUE_PAIRS, now)
+    serveHealthWatches(state, now)
     if (healthWatches.asked === 0) return 0
   }
   return Math.max(1, Math.ceil(healthWatches.dueUs - now))
 }
 
-function serveWatch(state: ManageContext, index: number, now: number): void {
-  const { healthWatches } = state
-  const { qp, underWay } = healthWatches.watches[index]!
-  if (qp === null) return
-  if (qp.state !== STATE_OPEN || state.queuePairs.places[index] !== qp) stopTelling(state, index)
-  else if (!underWay && isNews(state, index) && !tell(state, index, qp)) {
-    // The first one of those for whom there was none is the first one next time.
-    if (healthWatches.dueUs !== now + ROOM_US) healthWatches.turn = index
-    healthWatches.dueUs = now + ROOM_US
+/** The first one for whom there is no room is the first one next time. */
+function serveHealthWatches(state: ManageContext, now: number): void {
+  const { healthWatches, queuePairs } = state
+  const { active, watches } = healthWatches
+  let isRoom = true
+  let turn = 0
+  while (turn < healthWatches.asked) {
+    const index = active[turn]!
+    const qp = watches[index]!.qp!
+    if (qp.state !== STATE_OPEN || queuePairs.places[index] !== qp) {
+      stopTelling(state, index)
+      continue
+    }
+    if (!isServed(state, index, qp) && isRoom) {
+      isRoom = false
+      healthWatches.dueUs = now + ROOM_US
+      active[turn] = active[0]!
+      active[0] = index
+    }
+    turn += 1
   }
+}
+
+/** Tells it, if there is news. False without room. */
+function isServed(state: ManageContext, index: number, qp: QueuePair): boolean {
+  const { underWay } = state.healthWatches.watches[index]!
+  return underWay || !isNews(state, index) || tell(state, index, qp)
 }
 
 /** Is the part other than its watch was told last? */

@@ -44,6 +44,7 @@ async function writeAndBatch(region: Region, random: Random): Promise<void> {
 
 async function useAs(address: string, random: Random, first: boolean): Promise<void> {
   const dpu: Dpu = await connect(address)
+  await dpu.onHealth(() => {})
   for (const request of [SMALL, LARGE]) {
     const region = first ? await dpu.provision(request) : await dpu.openRegion(request.name)
     await persistAndRead(region, random)
