@@ -127,7 +127,8 @@ describe('perdure flash', () => {
   })
 
   test('over UDP it stays on trial, keeps others out, and is confirmed', async () => {
-    const trial = await perdure(`flash two.bin --port ${udp} --no-confirm --json`)
+    // As the card has printed it.
+    const trial = await perdure(`flash two.bin --port smp:${udp} --no-confirm --json`)
     expect(trial.code, trial.stderr).toBe(0)
     const stages = trial.stdout.trimEnd().split('\n')
     expect(stages.map((line) => (JSON.parse(line) as { stage: string }).stage)).toEqual(

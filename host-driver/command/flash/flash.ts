@@ -20,6 +20,8 @@ import { restart, running, slotFields, stage, told, trialOf } from './flash-stag
 import { type WriteOptions, write } from './flash-write.ts'
 
 const UDP = 'udp:'
+/** What stands before it where a card says that it serves there. */
+const PRINTED = 'smp:'
 const GIVE = `a port is a serial line as /dev/ttyUSB0, unix:PATH, or udp:HOST[:${SMP_PORT}]`
 const TIMEOUT_MS = 2000
 /** What a timer takes. */
@@ -89,11 +91,10 @@ function withPort(command: Command): Command {
     .option('--json', 'one JSON object for each stage')
 }
 
-/** A serial line, a Unix socket, the console of rshim, or UDP. */
-export async function openPort({
-  port,
-  baud,
-}: Pick<PortOptions, 'port' | 'baud'>): Promise<SmpPort> {
+/** A serial line, a Unix socket, the console of rshim, or UDP; also as a card prints it. */
+export async function openPort(options: Pick<PortOptions, 'port' | 'baud'>): Promise<SmpPort> {
+  const { baud } = options
+  const port = options.port.startsWith(PRINTED) ? options.port.slice(PRINTED.length) : options.port
   if (port.startsWith(UDP)) return await udpPort(port.slice(UDP.length))
   return linePort(await openLine(port, baud, GIVE))
 }
