@@ -76,7 +76,7 @@ interface HealthWatch {
 interface HealthWatches {
   /** By the place of the queue pair. */
   readonly watches: readonly HealthWatch[]
-  /** Places of those that are not free, in the order in which they are looked at: `asked` of them. */
+  /** Places of those that are not free, `asked` of them, in the order of their turns. */
   readonly active: Int32Array
   asked: number
   /** What each was told last: HEALTH_WORDS words, by the place. */

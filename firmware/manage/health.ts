@@ -121,7 +121,7 @@ function serveHealthWatches(state: ManageContext, now: number): void {
       stopTelling(state, index)
       continue
     }
-    if (!isServed(state, index, qp) && isRoom) {
+    if (!tellNews(state, index, qp) && isRoom) {
       isRoom = false
       healthWatches.dueUs = now + ROOM_US
       active[turn] = active[0]!
@@ -132,7 +132,7 @@ function serveHealthWatches(state: ManageContext, now: number): void {
 }
 
 /** Tells it, if there is news. False without room. */
-function isServed(state: ManageContext, index: number, qp: QueuePair): boolean {
+function tellNews(state: ManageContext, index: number, qp: QueuePair): boolean {
   const { underWay } = state.healthWatches.watches[index]!
   return underWay || !isNews(state, index) || tell(state, index, qp)
 }
