@@ -1,7 +1,7 @@
 /** The main job, in small: what `npm start` does, over levels, cuts and bad links. */
 
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -47,6 +47,11 @@ for (const { rows, options } of divided(
         expect(result.cut?.chunks, `SEED=${seed}`).toBeGreaterThan(0)
         expect([result.acknowledgedLost, result.torn, result.scan.lost]).toEqual([0, 0, 0])
         expect(result.recovery!.entries.length).toBeGreaterThanOrEqual(0)
+        const trace = readFileSync(join(folder, 'demo', 'run.trace'), 'utf8')
+        expect(JSON.parse(trace.slice(0, trace.indexOf('\n')))).toMatchObject({ trace: 'perdure' })
+        const events = [...trace.matchAll(/"e":"(\w+)"/g)].map(([, event]) => event!)
+        expect(events.indexOf('store'), `SEED=${seed}`).toBeGreaterThan(0)
+        expect(events.indexOf('cut'), `SEED=${seed}`).toBeGreaterThan(events.indexOf('store'))
       }
     },
   )

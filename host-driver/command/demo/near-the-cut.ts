@@ -22,8 +22,9 @@ export class TraceNearTheCut {
   readonly trace: CardTrace
   readonly path: string
   private readonly lines: string[] = []
-  private from = 0
-  private until = 0
+  private came = 0
+  private from = Number.POSITIVE_INFINITY
+  private until = Number.POSITIVE_INFINITY
 
   /** Ends up in that file when it is closed. */
   constructor(path: string) {
@@ -35,14 +36,21 @@ export class TraceNearTheCut {
   /** The power will go inside the commit of that record, counted from 1; null: it will not. */
   plan(record: number | null): void {
     this.from = Math.max(0, (record ?? 0) - BEFORE)
-    this.until = record === null ? AFTER : Number.POSITIVE_INFINITY
-    this.reached(0)
+    if (record === null) this.until = AFTER
+  }
+
+  /**
+   * A record is about to come to the card. Those that come again count again, as they do for the
+   * cut; what the card has not served yet counts, so the trace never begins behind the cut.
+   */
+  comes(): void {
+    this.came += 1
+    if (this.came >= this.from) this.trace.begin()
   }
 
   /** So many records are durable. */
   reached(durable: number): void {
     if (durable >= this.until) this.trace.end()
-    else if (durable >= this.from) this.trace.begin()
   }
 
   /** The power has gone. */

@@ -116,7 +116,10 @@ class Demo {
       transmit: (frame) => this.link.send('b', frame),
       onPowerCut: (report) => this.onCut(report),
     })
-    this.link.attach('b', (frame) => this.card.deliver(frame))
+    this.link.attach('b', (frame) => {
+      if (this.isOfRecord(frame) && this.packet.row!.ends) this.traced.comes()
+      this.card.deliver(frame)
+    })
   }
 
   private makeFile(): Buffer {
@@ -201,11 +204,17 @@ class Demo {
   /** Requests by queue pair and PSN: a repetition has both alike. */
   private noteRequest(frame: Uint8Array): void {
     const { packet } = this
-    if (checkPacket(packet, frame, 0, frame.length) !== PASS || packet.row === null) return
-    const { properties, begins } = packet.row
-    if (begins && has(properties, PERSIST) && has(properties, REQUEST)) {
+    if (this.isOfRecord(frame) && packet.row!.begins) {
       this.requests.add(packet.destQp * 2 ** 24 + packet.psn)
     }
+  }
+
+  /** Is it a packet of a request for a record? Then `packet` is it. */
+  private isOfRecord(frame: Uint8Array): boolean {
+    const { packet } = this
+    if (checkPacket(packet, frame, 0, frame.length) !== PASS || packet.row === null) return false
+    const { properties } = packet.row
+    return has(properties, PERSIST) && has(properties, REQUEST)
   }
 
   private counts(dpu: Dpu): Counts {
