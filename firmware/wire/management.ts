@@ -151,7 +151,8 @@ export const ATTRIBUTE_REMOVE_PEER = 0x0083
  *  152 records of which decayed copies were repaired since the start u32
  *  156 how often the medium failed since the start u32: MEDIA, UNREADABLE, FLUSH
  *
- * From 148 on an older card tells zeros.
+ * Health bits: 1 armed, 2 the last save failed, 4 the memory does not outlive the power, 8 the
+ * firmware is on trial. From 148 on an older card tells zeros, and of the bits it never tells 8.
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1

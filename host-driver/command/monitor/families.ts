@@ -166,7 +166,7 @@ export const FAMILIES: readonly Family[] = [
   },
   {
     ...{ name: 'perdure_firmware_on_trial', type: 'gauge' },
-    help: 'Whether firmware is on trial, and goes back unless it is confirmed: 1, or 0.',
+    help: 'Whether firmware is on trial: 1, or 0; an older card tells it by SMP alone.',
     points: ({ firmware, part, isWhole }) => {
       const onTrial = firmware?.onTrial ?? (isWhole ? part.onTrial : null)
       return onTrial === null ? [] : [{ labels: {}, value: onTrial ? 1 : 0 }]
