@@ -11,6 +11,13 @@ import { encode } from 'cbor2'
 export const SMP_HEADER_BYTES = 8
 /** Of UDP. */
 export const SMP_PORT = 1337
+/** What stands before a way of SMP where a card prints it: `smp:unix:PATH`, `smp:udp:HOST:PORT`. */
+export const SMP_WAY = 'smp:'
+
+/** A way by UDP, as a card prints it. */
+export function udpWay(host: string, port: number): string {
+  return `${SMP_WAY}udp:${host.includes(':') ? `[${host}]` : host}:${port}`
+}
 
 export const SMP_READ = 0
 export const SMP_WRITE = 2

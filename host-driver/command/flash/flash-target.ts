@@ -16,6 +16,7 @@ import { IMAGE_BYTES_MAX, versionText } from '../../../boards/flash/mcuboot.ts'
 import { readPart } from '../../../boards/flash/payload.ts'
 import { SlotStore, STORAGE_BYTES } from '../../../boards/flash/slot-store.ts'
 import type { SmpCard } from '../../../boards/flash/smp.ts'
+import { SMP_WAY, udpWay } from '../../../boards/flash/smp-packet.ts'
 import { type SmpWay, serveSmpSocket, serveSmpUdp } from '../../../boards/flash/smp-ways.ts'
 import { StorageFile } from '../../../boards/flash/storage.ts'
 import type { Dpu } from '../../dpu.ts'
@@ -85,7 +86,7 @@ export class FlashTarget implements SmpCard {
   /** Where it is reached, one line each. */
   addresses(): string[] {
     return this.options.smp.map((one, i) => {
-      return 'path' in one ? `smp:unix:${one.path}` : `smp:udp:${one.host}:${this.ways[i]!.port}`
+      return 'path' in one ? `${SMP_WAY}unix:${one.path}` : udpWay(one.host, this.ways[i]!.port)
     })
   }
 

@@ -7,7 +7,7 @@
  */
 
 import { type Command, Option } from 'commander'
-import { SMP_PORT } from '../../../boards/flash/smp-packet.ts'
+import { SMP_PORT, SMP_WAY } from '../../../boards/flash/smp-packet.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { FlashTarget, type Slot } from '../../flash/card.ts'
 import { SmpClient, SmpRefusal } from '../../flash/smp-client.ts'
@@ -20,8 +20,6 @@ import { restart, running, slotFields, stage, told, trialOf } from './flash-stag
 import { type WriteOptions, write } from './flash-write.ts'
 
 const UDP = 'udp:'
-/** What stands before it where a card says that it serves there. */
-const PRINTED = 'smp:'
 const GIVE = `a port is a serial line as /dev/ttyUSB0, unix:PATH, or udp:HOST[:${SMP_PORT}]`
 const TIMEOUT_MS = 2000
 /** What a timer takes. */
@@ -93,8 +91,8 @@ function withPort(command: Command): Command {
 
 /** A serial line, a Unix socket, the console of rshim, or UDP; also as a card prints it. */
 export async function openPort(options: Pick<PortOptions, 'port' | 'baud'>): Promise<SmpPort> {
-  const { baud } = options
-  const port = options.port.startsWith(PRINTED) ? options.port.slice(PRINTED.length) : options.port
+  const { port: given, baud } = options
+  const port = given.startsWith(SMP_WAY) ? given.slice(SMP_WAY.length) : given
   if (port.startsWith(UDP)) return await udpPort(port.slice(UDP.length))
   return linePort(await openLine(port, baud, GIVE))
 }

@@ -6,6 +6,7 @@
  */
 
 import type { SmpCard } from '../../../flash/smp.ts'
+import { SMP_WAY, udpWay } from '../../../flash/smp-packet.ts'
 import { DatagramClients, LineClient } from '../../../flash/smp-served.ts'
 import type { Came, Host } from './host.ts'
 import type { SmpPlace } from './settings.ts'
@@ -50,12 +51,11 @@ export class Ways {
     if (place.kind === 'udp') {
       const descriptor = host.listenUdp(place.address, place.port)
       this.datagrams.set(descriptor, new DatagramClients(this.card))
-      const address = place.address.includes(':') ? `[${place.address}]` : place.address
-      return `smp:udp:${address}:${host.portOf(descriptor)}`
+      return udpWay(place.address, host.portOf(descriptor))
     }
     if (place.kind === 'unix') this.listeners.add(host.listenUnix(place.path))
     else this.openTty(place.path)
-    return `smp:${place.kind}:${place.path}`
+    return `${SMP_WAY}${place.kind}:${place.path}`
   }
 
   private openTty(path: string): void {
