@@ -35,8 +35,13 @@ export class TraceNearTheCut {
 
   /** The power will go inside the commit of that record, counted from 1; null: it will not. */
   plan(record: number | null): void {
-    this.from = Math.max(0, (record ?? 0) - BEFORE)
+    this.from = Math.max(1, (record ?? 1) - BEFORE)
     if (record === null) this.until = AFTER
+  }
+
+  /** Whether it has yet to begin, with a record that comes. */
+  get waits(): boolean {
+    return this.came < this.from
   }
 
   /**
@@ -45,7 +50,7 @@ export class TraceNearTheCut {
    */
   comes(): void {
     this.came += 1
-    if (this.came >= this.from) this.trace.begin()
+    if (!this.waits) this.trace.begin()
   }
 
   /** So many records are durable. */

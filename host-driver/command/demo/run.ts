@@ -117,7 +117,9 @@ class Demo {
       onPowerCut: (report) => this.onCut(report),
     })
     this.link.attach('b', (frame) => {
-      if (this.isOfRecord(frame) && this.packet.row!.ends) this.traced.comes()
+      if (this.traced.waits && this.isOfRecord(frame) && this.packet.row!.ends) {
+        this.traced.comes()
+      }
       this.card.deliver(frame)
     })
   }
