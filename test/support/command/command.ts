@@ -74,10 +74,13 @@ export async function emulateIn(
   args: readonly string[],
 ): Promise<[ChildProcess, string[]]> {
   const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder, env: PLAIN })
-  child.stderr.resume()
   const told: string[] = []
   await new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))
+    let last = ''
+    child.stderr.on('data', (piece: Buffer) => {
+      last = `${piece}`
+    })
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${last}`)))
     createInterface({ input: child.stdout }).on('line', (line) => {
       told.push(line)
       if (told.length === lines) resolve()

@@ -1,6 +1,7 @@
 /**
  * The builds of perdured that only `npm run bench:native` has, for a moment: that they serve, and
- * say what they have measured. A bench is played by hand, so nobody else would notice.
+ * say what they have measured. A bench is played by hand, so nobody else would notice. They are
+ * linked aside and renamed, perdured too: tests beside these start the old one or the new one.
  */
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -49,7 +50,8 @@ describe.skipIf(noService !== null)(`the bench's programs${why}`, THOROUGH, () =
     await rig.load(0, RECORDS, BURST, 64)
     await rig.close()
     const told = JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>
-    for (const stage of ['javascript', 'lists', 'fence', 'send'])
-      expect(told[stage]).toBeGreaterThan(0)
+    for (const stage of ['javascript', 'lists', 'send']) expect(told[stage]).toBeGreaterThan(0)
+    // It is told in whole ns: a fast machine's can be 0.
+    expect(told.fence).toBeGreaterThanOrEqual(0)
   })
 })
