@@ -23,6 +23,7 @@ import {
   SMP_HEADER_BYTES,
   SMP_READ,
   SMP_WRITE,
+  udpWay,
   writeSmp,
 } from '../../../boards/flash/smp-packet.ts'
 import { serveSmpSocket, serveSmpUdp } from '../../../boards/flash/smp-ways.ts'
@@ -85,6 +86,11 @@ describe('the transcript of a client', () => {
     }
     expect(asked).toBeGreaterThan(5)
   })
+})
+
+test('a card prints where SMP is asked as `perdure flash --port` takes it', () => {
+  expect(udpWay('10.0.0.2', 1337)).toBe('smp:udp:10.0.0.2:1337')
+  expect(udpWay('fe80::1%eth0', 1337)).toBe('smp:udp:[fe80::1%eth0]:1337')
 })
 
 /** Asks, and says what comes back. */
