@@ -50,7 +50,7 @@ struct service {
 /* Microseconds of the clock that the firmware lives by. */
 uint64_t service_now_us(void);
 
-/* By this perdure-boot says that what was on trial is confirmed. Who does not know it ignores it. */
+/* perdure-boot says by it that what was on trial is confirmed. An older perdured ignores it. */
 #define SERVICE_CONFIRMED SIGURG
 
 /* Makes the descriptor of SERVICE_CONFIRMED, and of what ends the service, SIGTERM and SIGINT. */
