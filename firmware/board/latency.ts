@@ -4,7 +4,8 @@
  * tells them.
  *
  * Invariant: each time from 0 on is in one bucket, and a longer one in none before it. A bucket is
- * at most a quarter as wide as its begin, from 4 µs on; below, each µs has its own.
+ * at most a quarter as wide as its begin, from 4 µs on; below, each µs has its own. Where each
+ * begins, who reads them knows (host-driver/control/buckets.ts).
  */
 
 /** The last bucket begins at 7 * 2^24 µs, and has no end. */
@@ -19,11 +20,4 @@ export function bucketOf(us: number): number {
   if (us >= 2 ** (EXPONENT_MAX + 1)) return BUCKETS - 1
   const exponent = 31 - Math.clz32(us)
   return 4 * (exponent - 1) + ((us >> (exponent - 2)) & 3)
-}
-
-/** The first time that bucket `bucket` has, µs, 0 to 103; Infinity behind the last one. */
-export function bucketBeginUs(bucket: number): number {
-  if (bucket < 4) return bucket
-  if (bucket >= BUCKETS) return Infinity
-  return (4 + (bucket & 3)) * 2 ** ((bucket >> 2) - 1)
 }

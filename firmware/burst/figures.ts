@@ -16,6 +16,9 @@
  *   whose queue pair has failed by the end of that call, or whose region has ended.
  * - Figures only grow while the part runs and the region lives, and are gone with either. Numbers
  *   are exact up to 2^53; from there on they are rounded, and never go back.
+ * - No entry is of a place where a region begins. A place is given in a later call than the one in
+ *   which its region ended, and that end takes fences: by then all of that region was counted. A
+ *   relay's entries are made behind the calls that end relays, and counted before the next ones.
  */
 
 import type { Machine } from '../board/hal.ts'
@@ -172,8 +175,4 @@ export function forgetFigures(figures: Figures, place: number): void {
   figures.bytes[place] = 0
   figures.timesUs[place] = 0
   figures.buckets.fill(0, place * BUCKETS, (place + 1) * BUCKETS)
-  const { used } = figures
-  figures.used = 0
-  for (let i = 0; i < used; i++) if (figures.places[i] !== place) keepEntry(figures, i)
-  forgetOwners(figures, used)
 }

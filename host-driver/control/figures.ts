@@ -4,10 +4,10 @@
  * it starts again; what is of a region begins with the region.
  */
 
-import { bucketBeginUs } from '../../firmware/board/latency.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { u64 } from '../base/wide.ts'
+import { bucketBeginUs } from './buckets.ts'
 
 /** What a card has done since its start. */
 export interface CardFigures {

@@ -8,7 +8,8 @@
  *   one life of a card. Values of labels are words of a card, and may be anything.
  */
 
-import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
+import { BUCKETS } from '../../../firmware/board/latency.ts'
+import { bucketBeginUs } from '../../control/buckets.ts'
 import type { PartStatus } from '../../control/part.ts'
 import { serves } from '../base/part-text.ts'
 import type { RegionSample, Sample } from './sample.ts'

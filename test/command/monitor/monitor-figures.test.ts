@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
+import { BUCKETS } from '../../../firmware/board/latency.ts'
 import { eventsOf } from '../../../host-driver/command/monitor/events.ts'
 import { bucketsSince, latencyOf } from '../../../host-driver/command/monitor/latency.ts'
 import type { DownLook, HealthEvent, Look } from '../../../host-driver/command/monitor/look.ts'
@@ -12,6 +12,7 @@ import { ratesOf } from '../../../host-driver/command/monitor/rates.ts'
 import type { Sample } from '../../../host-driver/command/monitor/sample.ts'
 import { Screen } from '../../../host-driver/command/monitor/screen.ts'
 import { lookLine, screenLines } from '../../../host-driver/command/monitor/text.ts'
+import { bucketBeginUs } from '../../../host-driver/control/buckets.ts'
 import {
   figuresOf,
   firmwareOf,

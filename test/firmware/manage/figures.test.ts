@@ -7,7 +7,7 @@
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { BUCKETS, bucketBeginUs, bucketOf } from '../../../firmware/board/latency.ts'
+import { BUCKETS, bucketOf } from '../../../firmware/board/latency.ts'
 import { FLUSH_TIMEOUT_US, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import {
   countReleased,
@@ -15,16 +15,18 @@ import {
   forgetFigures,
   noteDurable,
 } from '../../../firmware/burst/figures.ts'
+import { ATOMIC_WRITE } from '../../../firmware/transport/requester.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { KIND_BYTES, METHOD_GET, METHOD_SET } from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
+import { bucketBeginUs } from '../../../host-driver/control/buckets.ts'
 import { guardOf } from '../../../host-driver/index.ts'
 import { batchFrames, batchSetting, bytesMember, IN_ORDER } from '../../support/cards/batch-card.ts'
 import { bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import { failFence } from '../../support/cards/fences.ts'
 import { asksFigures, countsOf, figuresOf } from '../../support/cards/figures.ts'
 import { attachedAgent, placed, work } from '../../support/cards/placed.ts'
-import { related } from '../../support/cards/relay-wire.ts'
+import { attaching, related } from '../../support/cards/relay-wire.ts'
 import {
   ackStatuses,
   dataOf,
@@ -35,6 +37,8 @@ import {
   type TestRegion,
 } from '../../support/cards/test-card.ts'
 import { localQueue, one, record } from '../../support/queues/local-queue.ts'
+import { PORT, publish } from '../../support/wire/cm.ts'
+import { asksFor, type RegionShape } from '../../support/wire/conversation.ts'
 import { frameOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
@@ -54,6 +58,11 @@ function beginOf(b: number): number {
 /** A card with one region of records that takes so many bytes. */
 function made(capacity = 64): ReturnType<typeof setting> {
   return setting({ slots: 64, capacity })
+}
+
+/** The call that makes a region. */
+function make(card: TestCard, shape: RegionShape): Uint8Array {
+  return card.callFrame(METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor({ slots: 1, ...shape }))
 }
 
 /** A WRITE_PERSIST of plain bytes to the begin of the region. */
@@ -316,6 +325,9 @@ describe('what counts', () => {
     const to = { rkey: bytes.rkey, address, inline: dataOf(16, 1) }
     expect(one(queue, { opcode: 2, ...to })).toMatchObject({ status: 0 })
     expect(countsOf(card, 'bytes')).toEqual([1, 16])
+    const word = { rkey: bytes.rkey, address, operation: 7 }
+    expect(one(queue, { opcode: ATOMIC_WRITE, ...word })).toMatchObject({ status: 0 })
+    expect(countsOf(card, 'bytes')).toEqual([2, 24])
   })
 })
 
@@ -443,6 +455,14 @@ describe('regions', () => {
     expect(figuresOf(card)).toMatchObject({ bytes: 0, timeUs: 0, buckets: {}, region: next.id })
   })
 
+  test('one that begins in a burst leaves what that burst did to others', () => {
+    const { card, region, qp } = made()
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)), make(card, { name: 'other' }))
+    expect(card.open('other').id).toBeGreaterThan(0)
+    expect(countsOf(card)).toEqual([1, 64])
+    expect(countsOf(card, 'other')).toEqual([0, 0])
+  })
+
   test('a relay that ends and is made again begins at nothing', () => {
     const wire = related()
     wire.attach()
@@ -454,6 +474,23 @@ describe('regions', () => {
     for (let i = 0; i < 10; i++) wire.pass(100_000)
     expect(wire.attach()).toBe('PASS')
     expect(countsOf(wire.hostA, 'far')).toEqual([0, 0])
+  })
+
+  test('a relay in the place of one that ends as an answer comes has nothing of it', () => {
+    const wire = related()
+    wire.attach()
+    publish(wire.b, { name: 'far', form: mad.FORM_CAPABILITY, port: PORT + 1 })
+    const { qp, rkey } = wire.open()
+    const toB = wire.sentByA(() => wire.a.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1))))
+    wire.b.serve(...toB)
+    wire.b.idle()
+    const answers = wire.b.sent.map(({ bytes }) => bytes)
+    const detach = wire.a.callFrame(METHOD_SET, mad.ATTRIBUTE_DETACH, asksFigures('far'))
+    const other = attaching('other', PORT + 1)
+    wire.serve(...answers, detach, wire.a.callFrame(METHOD_SET, mad.ATTRIBUTE_ATTACH, other))
+    expect(ackStatuses(wire.heard)).toEqual([0])
+    expect(wire.ask(other)).toBe('PASS')
+    expect(countsOf(wire.hostA, 'other')).toEqual([0, 0])
   })
 
   test('everything is gone with the power', () => {

@@ -237,6 +237,23 @@ describe('calls about a region', () => {
     expect(listed(reader)).toEqual(OF_WRITER)
   })
 
+  test('R1-S14: what became durable in a region is told to who may read it', () => {
+    const { admin, writer, reader, other } = guests()
+    const told = (who: Guest): string[] =>
+      NAMES.filter((name) => {
+        const { fault, body } = who.manage(mad.METHOD_GET, mad.ATTRIBUTE_FIGURES, named(name))
+        expect(['PASS', 'FORBIDDEN']).toContain(fault)
+        // The name comes back, and nothing behind it.
+        if (fault !== 'PASS')
+          expect(body.subarray(mad.FIGURES_FIRST_BUCKET).some((byte) => byte !== 0)).toBe(false)
+        return fault === 'PASS'
+      })
+    expect(told(admin)).toEqual(NAMES)
+    expect(told(writer)).toEqual(OF_WRITER)
+    expect(told(reader)).toEqual(OF_WRITER)
+    expect(told(other)).toEqual(['other', 'other bytes'])
+  })
+
   test('R1-S14: SCAN and SETTLE are asked by who may write the region', () => {
     const { admin, writer, reader, other } = guests()
     const { id } = admin.openAsIs('records')

@@ -1,10 +1,11 @@
 /** Samples of a card as they might come: as of one that is well, except for what is said. */
 
-import { BUCKETS, bucketBeginUs } from '../../../firmware/board/latency.ts'
+import { BUCKETS } from '../../../firmware/board/latency.ts'
 import { QUEUE_COUNTERS, type QueueCounter } from '../../../firmware/host/host.ts'
 import type { FirmwareSample } from '../../../host-driver/command/monitor/firmware.ts'
 import type { UpLook } from '../../../host-driver/command/monitor/look.ts'
 import type { RegionSample, Sample } from '../../../host-driver/command/monitor/sample.ts'
+import { bucketBeginUs } from '../../../host-driver/control/buckets.ts'
 import type { CardFigures, RegionFigures } from '../../../host-driver/control/figures.ts'
 import type { PartStatus } from '../../../host-driver/control/part.ts'
 import type { QueuesStatus } from '../../../host-driver/control/queues.ts'
