@@ -18,6 +18,10 @@ const told = (admin: Guest): PartStatus['refusals'] =>
 /** How each reason comes about, from 10.0.0.12; the writer's guest is there. */
 const REFUSED: Readonly<Record<string, (scene: Guests) => void>> = {
   NO_SESSION: ({ writer }) => void writer.inTheClear(mad.METHOD_GET, mad.ATTRIBUTE_COUNTERS),
+  'NO_SESSION, sealed in one that is not there': ({ writer }) => {
+    const frame = writer.sealedFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
+    writer.serve(changed(frame, (to) => (to[mad.MAD_BODY + mad.SEALED_SESSION]! ^= 1)))
+  },
   SEAL_BROKEN: ({ writer }) => {
     const frame = writer.sealedFrame(mad.METHOD_GET, mad.ATTRIBUTE_STATUS)
     writer.serve(changed(frame, (to) => (to[mad.MAD_BODY]! ^= 1)))
@@ -35,7 +39,8 @@ const REFUSED: Readonly<Record<string, (scene: Guests) => void>> = {
 }
 
 describe('who may not', () => {
-  test.each(Object.entries(REFUSED))('R1-S13: is told of as %s', (fault, provoke) => {
+  test.each(Object.entries(REFUSED))('R1-S13: is told of as %s', (how, provoke) => {
+    const fault = how.split(',')[0]!
     const scene = guests()
     expect(told(scene.admin)).toEqual({ count: 0, last: null })
     provoke(scene)
